@@ -1,0 +1,64 @@
+//! Every bound of the ledger in one place, each with its unit and its reason.
+
+/// Longest line of the journal without its line feed. What is larger is an artifact.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Deepest nesting of a stored record; the record's own object is depth 1. Bounds every recursive reader.
+pub const DEPTH_MAX: usize = 64;
+
+/// Most artifacts one event may cite.
+pub const ARTIFACTS_MAX: usize = 256;
+
+/// Largest integer that every reader of JSON keeps exactly: 2^53 − 1.
+pub const INTEGER_MAX: i64 = (1 << 53) - 1;
+
+/// How many events back `seen` may reach. A verifier keeps this many hashes of each open trace.
+pub const SEEN_BACK_MAX: u64 = 4096;
+
+/// How far a signed event's `at` may be from Baton's clock when it is offered, in milliseconds.
+pub const CLOCK_SKEW_MS_MAX: i64 = 5 * 60 * 1000;
+
+/// Most events in one decision; together with the line limit it bounds one write.
+pub const DECISION_EVENTS_MAX: usize = 1024;
+
+/// Most bytes of one physical write. A batch that would exceed it waits for the next one.
+pub const WRITE_BYTES_MAX: usize = 8 << 20;
+
+/// Most decisions that wait for the sequencer. Callers beyond this wait for room.
+pub const QUEUE_DECISIONS_MAX: usize = 4096;
+
+/// Ids remembered for noticing a doubled one without keeping all of them (verifier and sequencer).
+pub const ID_WINDOW: usize = 1 << 13;
+
+/// Ids that came too late for the window and are looked for in a second pass. More are a finding of their own.
+pub const LATE_IDS_MAX: usize = 1 << 16;
+
+/// Findings that a report lists. More are counted, not listed.
+pub const FINDINGS_MAX: usize = 100;
+
+/// Largest signed note (checkpoint or trace head), in bytes.
+pub const NOTE_BYTES_MAX: usize = 16 * 1024;
+
+/// Most signature lines of a note.
+pub const NOTE_SIGNATURES_MAX: usize = 16;
+
+/// Largest proof file: one line, at most 64 hashes twice, two notes.
+pub const PROOF_BYTES_MAX: usize = LINE_BYTES_MAX + 64 * 1024;
+
+/// Bytes of an artifact in one line of a bundle; base64 of it stays below the line limit.
+pub const BUNDLE_CHUNK_BYTES: usize = 512 * 1024;
+
+/// Longest line of a bundle: a record and its wrapping.
+pub const BUNDLE_LINE_BYTES_MAX: usize = LINE_BYTES_MAX + 64;
+
+/// Largest artifact that the store takes, in bytes.
+pub const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
+
+/// Largest file of keys or configuration that is read.
+pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Most bytes `trace append` reads from a file or standard input.
+pub const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// How long a command waits for the owner's lock, in milliseconds.
+pub const LOCK_WAIT_MS: u64 = 10_000;

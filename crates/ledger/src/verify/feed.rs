@@ -1,0 +1,80 @@
+//! Cuts a journal's bytes into chunks of whole lines, in bounded memory.
+
+use baton_core::limits::LINE_BYTES_MAX;
+
+/// Bytes of a journal, segment by segment. The only door through which the verifier reads; nothing can be written through it.
+///
+/// If an implementation hands out other bytes than are stored, the verdict is about those other bytes.
+pub trait Segments: Send {
+    /// Goes on to the next segment and gives the position in its name, or `None` after the last.
+    fn next_segment(&mut self) -> Result<Option<u64>, String>;
+    /// Reads some of the current segment; 0 at its end.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String>;
+}
+
+/// Whole lines of one segment, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    pub bytes: Vec<u8>,
+    /// The position in the segment's name, where this chunk starts a segment.
+    pub starts_segment: Option<u64>,
+    /// The last line of the segment has no line feed; it is `bytes` after the last line feed.
+    pub is_unterminated: bool,
+    /// Number of this chunk, from 0.
+    pub number: u64,
+}
+
+/// How much is read before workers take over. Large enough that checking signatures in batches pays.
+pub(crate) const CHUNK_BYTES: usize = 3 << 20;
+
+/// Reads chunk after chunk.
+pub(crate) struct Feed<S> {
+    source: S,
+    carry: Vec<u8>,
+    in_segment: bool,
+    starts_segment: Option<u64>,
+    chunks: u64,
+}
+
+impl<S: Segments> Feed<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Feed { source, carry: Vec::new(), in_segment: false, starts_segment: None, chunks: 0 }
+    }
+
+    /// The next chunk, or `None` at the end of the journal.
+    pub(crate) fn next(&mut self) -> Result<Option<Chunk>, String> {
+        if !self.in_segment {
+            match self.source.next_segment()? {
+                None => return Ok(None),
+                Some(first) => (self.in_segment, self.starts_segment) = (true, Some(first)),
+            }
+        }
+        let mut bytes = std::mem::take(&mut self.carry);
+        let mut is_unterminated = false;
+        let mut searched = 0;
+        loop {
+            let filled = bytes.len();
+            bytes.resize(filled + CHUNK_BYTES, 0);
+            let count = self.source.read(&mut bytes[filled..])?;
+            bytes.truncate(filled + count);
+            if count == 0 {
+                self.in_segment = false;
+                is_unterminated = bytes.last().is_some_and(|b| *b != b'\n');
+                break;
+            }
+            if bytes.len() < CHUNK_BYTES {
+                continue;
+            }
+            if let Some(end) = bytes[searched..].iter().rposition(|b| *b == b'\n') {
+                self.carry = bytes.split_off(searched + end + 1);
+                break;
+            }
+            // One line that is longer than a chunk: keep only as much of it as shows that it is too long.
+            bytes.truncate(LINE_BYTES_MAX + 1);
+            searched = bytes.len();
+        }
+        let number = self.chunks;
+        self.chunks += 1;
+        Ok(Some(Chunk { bytes, starts_segment: self.starts_segment.take(), is_unterminated, number }))
+    }
+}

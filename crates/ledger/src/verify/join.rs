@@ -1,0 +1,474 @@
+//! The ordered half of verification: everything that depends on what came before.
+//!
+//! Workers parse and hash lines on their own; each then passes its lines through here in turn. This must stay cheap: it is the one part that is
+//! not parallel. Signatures are looked up here (the key must be valid at this place) and checked by the worker afterwards.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use baton_core::limits::{LATE_IDS_MAX, SEEN_BACK_MAX};
+use baton_core::roles::{must_be_signed, role_required};
+use baton_core::{Digest, EventId, Payload, Seen, TraceId};
+
+use super::report::{Check, Code, Counts, Finding, Findings};
+use super::signatures::Task;
+use crate::body::KeyEvent;
+use crate::hash::leaf;
+use crate::id_window::{IdWindow, Sighting};
+use crate::key::PublicKey;
+use crate::keyring::{Fault, KeyRing, LedgerIdentity};
+use crate::merkle::Frontier;
+use crate::record::{Flaw, Line};
+
+/// A line after the part that needs no context.
+#[derive(Debug)]
+pub(crate) struct Judged<'a> {
+    pub line: Line<'a>,
+    pub body: Digest,
+    pub hash: Digest,
+}
+
+impl<'a> Judged<'a> {
+    pub(crate) fn new(line: &'a [u8]) -> Result<Self, Flaw> {
+        let line = Line::parse(line)?;
+        let body = line.body_digest();
+        let hash = line.link_hash(&body);
+        Ok(Judged { line, body, hash })
+    }
+}
+
+/// Which lines there are to expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Every line of a journal.
+    Journal,
+    /// The lines of one trace, with others left out between them.
+    Trace(TraceId),
+}
+
+/// A signature to check once the turn is over.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub line: u64,
+    pub event: EventId,
+    pub task: Task,
+}
+
+/// The end of one trace so far.
+#[derive(Debug, Default)]
+struct TraceEnd {
+    seq: u64,
+    hash: Option<Digest>,
+    is_closed: bool,
+    keys: KeyRing,
+    /// Hashes of the last events, for `seen`.
+    recent: VecDeque<Digest>,
+}
+
+/// What the line before was part of.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    Start,
+    Line {
+        batch: Option<(u32, u32)>,
+        commit: u64,
+    },
+    /// It could not be read.
+    Unknown,
+}
+
+/// A root or a hash that a note promises.
+#[derive(Debug, Clone)]
+pub(crate) struct Promise {
+    pub digest: Digest,
+    pub is_kept: Option<bool>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Join {
+    scope: Scope,
+    pub ledger: Option<LedgerIdentity>,
+    pub line: u64,
+    pub head: Option<Digest>,
+    pub signed: u64,
+    /// Nothing more can be judged.
+    pub has_stopped: bool,
+    pub findings: Findings,
+    pub counts: Counts,
+    pub late: Vec<(EventId, u64)>,
+    pub frontier: Frontier,
+    /// Promises by size of the tree, and by trace and number.
+    pub roots: BTreeMap<u64, Vec<Promise>>,
+    pub heads: BTreeMap<(TraceId, u64), Vec<Promise>>,
+    traces: BTreeMap<TraceId, TraceEnd>,
+    ids: IdWindow,
+    last_pos: u64,
+    before: Before,
+    blank_lines: u64,
+    unterminated: Option<u64>,
+    tree_is_known: bool,
+    has_empty_segment: bool,
+}
+
+impl Join {
+    pub(crate) fn new(scope: Scope, ledger: Option<LedgerIdentity>) -> Self {
+        Join {
+            scope,
+            ledger,
+            line: 0,
+            head: None,
+            signed: 0,
+            has_stopped: false,
+            findings: Findings::default(),
+            counts: Counts::default(),
+            late: Vec::new(),
+            frontier: Frontier::default(),
+            roots: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            traces: BTreeMap::new(),
+            ids: IdWindow::default(),
+            last_pos: 0,
+            before: Before::Start,
+            blank_lines: 0,
+            unterminated: None,
+            tree_is_known: true,
+            has_empty_segment: false,
+        }
+    }
+
+    pub(crate) fn is_closed(&self, trace: TraceId) -> bool {
+        self.traces.get(&trace).is_some_and(|end| end.is_closed)
+    }
+
+    pub(crate) fn events_of(&self, trace: TraceId) -> u64 {
+        self.traces.get(&trace).map_or(0, |end| end.seq)
+    }
+
+    /// Blank lines; they are no lines if nothing follows them.
+    pub(crate) fn blank(&mut self, count: u64) {
+        self.blank_lines += count;
+    }
+
+    /// An unterminated line; it is only torn if nothing follows it.
+    pub(crate) fn unterminated(&mut self, bytes: u64) {
+        self.unterminated = Some(bytes);
+    }
+
+    /// A segment without a line; segments are created with their first event. Alone, it is a journal without events.
+    pub(crate) fn empty_segment(&mut self) {
+        self.settle();
+        self.has_empty_segment = true;
+    }
+
+    fn settle_empty_segment(&mut self) {
+        if std::mem::take(&mut self.has_empty_segment) {
+            let finding =
+                Finding::new(Code::SchemaInvalid).expected("a record").found("a segment without one");
+            self.findings.push(finding.at(self.line + 1));
+            self.lose_track();
+        }
+    }
+
+    /// Something follows: what was held back is now in the middle, where it does not belong.
+    fn settle(&mut self) {
+        self.settle_empty_segment();
+        if self.blank_lines > 0 {
+            let finding = Finding::new(Code::SchemaInvalid).expected("a record").found("an empty line");
+            self.findings.push(finding.at(self.line + 1));
+            self.line += self.blank_lines;
+            self.blank_lines = 0;
+            self.lose_track();
+        }
+        if self.unterminated.take().is_some() {
+            self.line += 1;
+            let finding =
+                Finding::new(Code::SchemaInvalid).expected("a line feed").found("the end of the segment");
+            self.findings.push(finding.at(self.line));
+            self.lose_track();
+        }
+    }
+
+    fn lose_track(&mut self) {
+        self.before = Before::Unknown;
+        self.tree_is_known = false;
+        // Without the first record no key is known.
+        if self.scope == Scope::Journal && self.ledger.is_none() {
+            self.has_stopped = true;
+        }
+    }
+
+    /// Takes the next line. `segment` is the position in the name of the segment that it starts, if it does.
+    pub(crate) fn accept(
+        &mut self,
+        judged: Result<&Judged<'_>, &Flaw>,
+        segment: Option<u64>,
+    ) -> Option<Pending> {
+        if self.has_stopped {
+            return None;
+        }
+        self.settle();
+        if self.has_stopped {
+            return None;
+        }
+        self.line += 1;
+        self.counts.add(Check::Schema, 1);
+        let judged = match judged {
+            Ok(judged) => judged,
+            Err(Flaw::Newer(version)) => {
+                let finding = Finding::new(Code::VersionNewer).expected("format version 1").found(version);
+                self.findings.push(finding.at(self.line));
+                self.has_stopped = true;
+                return None;
+            }
+            Err(flaw) => {
+                self.findings.push(Finding::new(Code::SchemaInvalid).found(flaw).at(self.line));
+                self.lose_track();
+                return None;
+            }
+        };
+        let line = &judged.line;
+        let mut found: Vec<Finding> = Vec::new();
+        if judged.hash != line.hash {
+            found.push(Finding::new(Code::HashMismatch).expected(judged.hash).found(line.hash));
+        }
+        self.check_place(line, segment, &mut found);
+        self.check_chain(line, &mut found);
+        if self.line == 1 && self.scope == Scope::Journal {
+            self.begin(line, &mut found);
+        }
+        let pending = self.check_actor(judged, &mut found);
+        self.check_order(line, &mut found);
+        self.grow(line);
+        // One finding for each line: the first in the order of the checks.
+        if let Some(first) = found.into_iter().min_by_key(|finding| finding.code) {
+            self.findings.push(first.at(self.line).event(line.id));
+        }
+        pending
+    }
+
+    /// Position, batch and physical write.
+    fn check_place(&mut self, line: &Line<'_>, segment: Option<u64>, found: &mut Vec<Finding>) {
+        self.counts.add(Check::Sequence, 1);
+        let gap =
+            |expected: String, got: String| Finding::new(Code::SequenceGap).expected(expected).found(got);
+        let (is_next, expected) = match self.scope {
+            Scope::Journal => (line.pos == self.line, format!("pos {}", self.line)),
+            Scope::Trace(_) => (line.pos > self.last_pos, format!("pos above {}", self.last_pos)),
+        };
+        if !is_next {
+            found.push(gap(expected, format!("pos {}", line.pos)));
+        }
+        if let Some(name) = segment.filter(|name| *name != self.line && self.scope == Scope::Journal) {
+            found.push(gap(format!("a segment named {:020}", self.line), format!("{name:020}")));
+        }
+        self.last_pos = line.pos;
+        let commit = line.effective_commit();
+        if self.scope == Scope::Journal {
+            let fits = match self.before {
+                Before::Unknown => true,
+                Before::Start => line.commit.is_none() && line.batch.is_none_or(|(i, _)| i == 1),
+                Before::Line { batch, commit: before } => {
+                    let same_write = line.commit.is_none_or(|commit| commit == before);
+                    let goes_on = match batch {
+                        Some((i, n)) if i < n => line.batch == Some((i + 1, n)) && commit == before,
+                        _ => line.batch.is_none_or(|(i, _)| i == 1),
+                    };
+                    same_write && goes_on
+                }
+            };
+            if !fits {
+                found.push(gap("the next event of the same decision or write".into(), shown(line)));
+            }
+        }
+        self.before = Before::Line { batch: line.batch, commit };
+        match self.ids.insert(line.id) {
+            Sighting::New => {}
+            Sighting::Doubled => found.push(gap("an id that occurs once".into(), line.id.to_string())),
+            Sighting::Late if self.late.len() < LATE_IDS_MAX => self.late.push((line.id, self.line)),
+            Sighting::Late => found.push(gap("ids nearly in order of time".into(), line.id.to_string())),
+        }
+    }
+
+    /// Number in the trace, predecessor, and what the actor had seen.
+    fn check_chain(&mut self, line: &Line<'_>, found: &mut Vec<Finding>) {
+        self.counts.add(Check::EventHash, 1);
+        self.counts.add(Check::Chain, 1);
+        let end = self.traces.entry(line.trace).or_default();
+        let expected = end.hash.unwrap_or(Digest::ZERO);
+        if line.seq != end.seq + 1 {
+            let expected = format!("seq {} of {}", end.seq + 1, line.trace);
+            found.push(Finding::new(Code::SequenceGap).expected(expected).found(format!("seq {}", line.seq)));
+        } else if line.prev != expected {
+            found.push(Finding::new(Code::ChainBreak).expected(expected).found(line.prev));
+        }
+        if let Some(seen) = line.seen.filter(|seen| !end.has_seen(seen, line.seq)) {
+            let expected =
+                format!("the hash of seq {} of this trace, at most {SEEN_BACK_MAX} back", seen.seq);
+            found.push(Finding::new(Code::ChainBreak).expected(expected).found(seen.hash));
+        }
+        if line.seq != end.seq + 1 {
+            end.recent.clear();
+        }
+        if end.recent.len() as u64 == SEEN_BACK_MAX {
+            end.recent.pop_front();
+        }
+        end.recent.push_back(line.hash);
+        (end.seq, end.hash) = (line.seq, Some(line.hash));
+    }
+
+    /// The first record names the ledger and its key.
+    fn begin(&mut self, line: &Line<'_>, found: &mut Vec<Finding>) {
+        if line.event_type != "ledger.created" || line.trace != TraceId::Ledger {
+            let finding = Finding::new(Code::OrderViolation).expected("ledger.created in trace ledger");
+            found.push(finding.found(line.event_type));
+            self.has_stopped = true;
+            return;
+        }
+        match identity(line) {
+            Ok(identity) => self.ledger = Some(identity),
+            Err(why) => {
+                found.push(Finding::new(Code::KeyUnknown).expected("the ledger's key").found(why));
+                self.has_stopped = true;
+            }
+        }
+    }
+
+    /// Signature, key and role. Gives the signature to check.
+    fn check_actor(&mut self, judged: &Judged<'_>, found: &mut Vec<Finding>) -> Option<Pending> {
+        let line = &judged.line;
+        let ledger = self.ledger.as_ref()?;
+        let end = self.traces.entry(line.trace).or_default();
+        let mut pending = None;
+        if let Some(sig) = line.sig {
+            self.signed += 1;
+            self.counts.add(Check::Signature, 1);
+            self.counts.add(Check::KeyStatus, 1);
+            match end.keys.judge(ledger, sig.key, line.agent, line.role) {
+                Ok((key, role)) => {
+                    let task = Task { key, body: judged.body, signature: sig.value };
+                    pending = Some(Pending { line: self.line, event: line.id, task });
+                    found.extend(role.err().map(|fault| key_finding(&fault)));
+                }
+                Err(fault) => found.push(key_finding(&fault)),
+            }
+        } else if must_be_signed(line.event_type) {
+            self.counts.add(Check::Signature, 1);
+            found.push(Finding::new(Code::SigMissing).expected("a signature").found(line.event_type));
+        }
+        if matches!(line.event_type, "key_bound" | "key_rotated" | "key_revoked") {
+            let applied = line
+                .to_payload()
+                .and_then(|payload| KeyEvent::of(&payload).ok_or_else(|| "not a key event".to_owned()))
+                .and_then(|event| {
+                    end.keys
+                        .apply(ledger, &event, line.sig.map(|sig| sig.key))
+                        .map_err(|fault| fault.to_string())
+                });
+            if let Err(why) = applied {
+                found.push(Finding::new(Code::KeyUnknown).expected("a key event that fits").found(why));
+            }
+        }
+        self.counts.add(Check::Role, 1);
+        if let Some(required) = role_required(line.event_type).filter(|required| *required != line.role) {
+            found.push(
+                Finding::new(Code::RoleViolation).expected(format!("role {required}")).found(line.role),
+            );
+        }
+        pending
+    }
+
+    /// Nothing after the end; nothing that belongs elsewhere.
+    fn check_order(&mut self, line: &Line<'_>, found: &mut Vec<Finding>) {
+        self.counts.add(Check::Order, 1);
+        let end = self.traces.entry(line.trace).or_default();
+        let wrong = if end.is_closed {
+            Some("nothing after trace.closed")
+        } else if line.event_type == "trace.closed" && line.trace == TraceId::Ledger {
+            Some("the trace ledger is never closed")
+        } else if (line.event_type == "ledger.created") != (line.trace == TraceId::Ledger && line.seq == 1)
+            || (line.event_type == "ledger.created" && line.pos != 1)
+        {
+            Some("ledger.created as the first record, and only there")
+        } else {
+            None
+        };
+        if let Some(expected) = wrong {
+            found.push(Finding::new(Code::OrderViolation).expected(expected).found(line.event_type));
+        }
+        end.is_closed |= line.event_type == "trace.closed" && line.trace != TraceId::Ledger;
+    }
+
+    /// Adds the leaf, and compares what was promised for this place.
+    fn grow(&mut self, line: &Line<'_>) {
+        self.head = Some(line.hash);
+        if let Some(promises) = self.heads.get_mut(&(line.trace, line.seq)) {
+            promises.iter_mut().for_each(|promise| promise.is_kept = Some(promise.digest == line.hash));
+        }
+        if self.scope != Scope::Journal || !self.tree_is_known {
+            return;
+        }
+        self.frontier.push(leaf(&line.hash), |_| ());
+        if let Some(promises) = self.roots.get_mut(&self.frontier.size()) {
+            let root = self.frontier.root();
+            promises.iter_mut().for_each(|promise| promise.is_kept = Some(promise.digest == root));
+        }
+    }
+
+    /// The end of the input: what was held back is a torn tail.
+    pub(crate) fn finish(&mut self) {
+        if self.has_stopped {
+            return;
+        }
+        if self.line > 0 {
+            self.settle_empty_segment();
+        }
+        if let Some(bytes) = self.unterminated {
+            let found = format!("{bytes} bytes without a line feed");
+            self.findings.push(Finding::new(Code::TornTail).expected("whole lines").found(found));
+        }
+        if let (Scope::Journal, Before::Line { batch: Some((i, n)), .. }) = (self.scope, self.before)
+            && i < n
+        {
+            let finding =
+                Finding::new(Code::TornTail).expected(format!("all {n} events of the last decision"));
+            self.findings.push(finding.found(format!("{i} of them")));
+        }
+    }
+}
+
+impl TraceEnd {
+    fn has_seen(&self, seen: &Seen, seq: u64) -> bool {
+        let Some(back) = seq.checked_sub(seen.seq).filter(|back| (1..=SEEN_BACK_MAX).contains(back)) else {
+            return false;
+        };
+        let at = (self.recent.len() as u64).checked_sub(back);
+        at.and_then(|at| self.recent.get(at as usize)) == Some(&seen.hash)
+    }
+}
+
+fn key_finding(fault: &Fault) -> Finding {
+    let code = match fault {
+        Fault::NotBound(_) | Fault::OtherAgent { .. } | Fault::Event(_) => Code::KeyUnknown,
+        Fault::NotValid(_) => Code::KeyRevoked,
+        Fault::Role { .. } => Code::RoleViolation,
+    };
+    Finding::new(code).expected("a key that is valid here for this actor").found(fault)
+}
+
+/// The name and key of a ledger from its first record.
+pub fn identity(line: &Line<'_>) -> Result<LedgerIdentity, String> {
+    match line.to_payload()? {
+        Payload::LedgerCreated { origin, key, public, .. } => {
+            let public = PublicKey::parse(public.as_str()).map_err(|e| e.to_string())?;
+            if public.id() != key {
+                return Err(format!("key id {key} is not that of the public key beside it"));
+            }
+            Ok(LedgerIdentity { origin, key: public })
+        }
+        other => Err(format!("the first record is {}, not ledger.created", other.event_type())),
+    }
+}
+
+fn shown(line: &Line<'_>) -> String {
+    let batch = line.batch.map_or("none".to_owned(), |(i, n)| format!("[{i},{n}]"));
+    format!("batch {batch}, commit {}", line.effective_commit())
+}

@@ -1,0 +1,498 @@
+//! What the verifier says: findings with code and severity, checks with counts, a verdict, and two separate answers.
+
+use baton_core::limits::FINDINGS_MAX;
+use baton_core::{Digest, EventId, TraceId};
+use serde_json::{Map, Value, json};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Warning,
+    Medium,
+    High,
+    Critical,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// What was found. The order is that of the checks within one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    SchemaInvalid,
+    HashMismatch,
+    SequenceGap,
+    ChainBreak,
+    SigMissing,
+    KeyUnknown,
+    KeyRevoked,
+    SigInvalid,
+    RoleViolation,
+    OrderViolation,
+    ArtifactMissing,
+    ArtifactHashMismatch,
+    CheckpointMismatch,
+    TailCut,
+    ReportMismatch,
+    TornTail,
+    NoCheckpoint,
+    KeyUnpinned,
+    ArtifactUnchecked,
+    VersionNewer,
+    Unreadable,
+    NoEvents,
+}
+
+impl Code {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::SchemaInvalid => "SCHEMA_INVALID",
+            Code::HashMismatch => "HASH_MISMATCH",
+            Code::SequenceGap => "SEQUENCE_GAP",
+            Code::ChainBreak => "CHAIN_BREAK",
+            Code::SigMissing => "SIG_MISSING",
+            Code::KeyUnknown => "KEY_UNKNOWN",
+            Code::KeyRevoked => "KEY_REVOKED",
+            Code::SigInvalid => "SIG_INVALID",
+            Code::RoleViolation => "ROLE_VIOLATION",
+            Code::OrderViolation => "ORDER_VIOLATION",
+            Code::ArtifactMissing => "ARTIFACT_MISSING",
+            Code::ArtifactHashMismatch => "ARTIFACT_HASH_MISMATCH",
+            Code::CheckpointMismatch => "CHECKPOINT_MISMATCH",
+            Code::TailCut => "TAIL_CUT",
+            Code::ReportMismatch => "REPORT_MISMATCH",
+            Code::TornTail => "TORN_TAIL",
+            Code::NoCheckpoint => "NO_CHECKPOINT",
+            Code::KeyUnpinned => "KEY_UNPINNED",
+            Code::ArtifactUnchecked => "ARTIFACT_UNCHECKED",
+            Code::VersionNewer => "VERSION_NEWER",
+            Code::Unreadable => "UNREADABLE",
+            Code::NoEvents => "NO_EVENTS",
+        }
+    }
+
+    pub fn severity(self) -> Severity {
+        match self {
+            Code::SigInvalid
+            | Code::SigMissing
+            | Code::ChainBreak
+            | Code::SequenceGap
+            | Code::HashMismatch
+            | Code::CheckpointMismatch
+            | Code::TailCut
+            | Code::KeyUnknown
+            | Code::KeyRevoked
+            | Code::VersionNewer
+            | Code::Unreadable
+            | Code::NoEvents => Severity::Critical,
+            Code::ArtifactMissing
+            | Code::ArtifactHashMismatch
+            | Code::OrderViolation
+            | Code::ReportMismatch => Severity::High,
+            Code::RoleViolation | Code::SchemaInvalid => Severity::Medium,
+            Code::TornTail | Code::NoCheckpoint | Code::KeyUnpinned | Code::ArtifactUnchecked => {
+                Severity::Warning
+            }
+        }
+    }
+
+    /// Whether nothing can be judged because of it.
+    fn is_unknown(self) -> bool {
+        matches!(self, Code::VersionNewer | Code::Unreadable | Code::NoEvents)
+    }
+
+    /// The check that finds it.
+    fn check(self) -> Check {
+        match self {
+            Code::SchemaInvalid | Code::VersionNewer | Code::Unreadable | Code::NoEvents => Check::Schema,
+            Code::HashMismatch => Check::EventHash,
+            Code::ChainBreak => Check::Chain,
+            Code::SequenceGap => Check::Sequence,
+            Code::SigMissing | Code::SigInvalid => Check::Signature,
+            Code::KeyUnknown | Code::KeyRevoked | Code::KeyUnpinned => Check::KeyStatus,
+            Code::RoleViolation => Check::Role,
+            Code::OrderViolation => Check::Order,
+            Code::ArtifactMissing | Code::ArtifactUnchecked => Check::ArtifactExists,
+            Code::ArtifactHashMismatch => Check::ArtifactHash,
+            Code::CheckpointMismatch
+            | Code::TailCut
+            | Code::NoCheckpoint
+            | Code::TornTail
+            | Code::ReportMismatch => Check::Checkpoint,
+        }
+    }
+
+    /// What the reader of the report should do.
+    pub fn action(self) -> &'static str {
+        match self {
+            Code::TailCut
+            | Code::ChainBreak
+            | Code::SequenceGap
+            | Code::HashMismatch
+            | Code::SchemaInvalid => {
+                "Treat everything after the last trusted event as unproven; compare with another copy or an earlier bundle."
+            }
+            Code::SigInvalid | Code::SigMissing | Code::KeyUnknown | Code::KeyRevoked => {
+                "Do not rely on this event as its actor's; ask the actor, and look for who could write the ledger."
+            }
+            Code::CheckpointMismatch => {
+                "The history is not the one that was signed; keep both, and ask whoever holds other checkpoints."
+            }
+            Code::RoleViolation | Code::OrderViolation => {
+                "The event breaks the protocol; disregard it and what rests on it."
+            }
+            Code::ArtifactMissing | Code::ArtifactHashMismatch => {
+                "Fetch the artifact again from where it was made; its hash must be the cited one."
+            }
+            Code::ReportMismatch => "Disregard the bundle's own report; this one was made from its events.",
+            Code::TornTail => {
+                "Open the ledger once with Baton: it keeps the torn bytes aside and records a recovery."
+            }
+            Code::NoCheckpoint => {
+                "Give a checkpoint that you kept (--checkpoint FILE); without one a cut-off tail cannot be excluded."
+            }
+            Code::KeyUnpinned => {
+                "Name the ledger's key that you trust (--trust FILE); obtain it by another way than this input."
+            }
+            Code::ArtifactUnchecked => "Ask for a bundle with its artifacts, or check them by their hashes.",
+            Code::VersionNewer => "Use a newer version of Baton.",
+            Code::Unreadable => "Make the input readable, then verify again.",
+            Code::NoEvents => "Check the path: there are no events here.",
+        }
+    }
+}
+
+/// A group of questions, asked in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    Schema,
+    EventHash,
+    Chain,
+    Sequence,
+    Signature,
+    KeyStatus,
+    Role,
+    Order,
+    ArtifactExists,
+    ArtifactHash,
+    Checkpoint,
+}
+
+impl Check {
+    pub const ALL: [Check; 11] = [
+        Check::Schema,
+        Check::EventHash,
+        Check::Chain,
+        Check::Sequence,
+        Check::Signature,
+        Check::KeyStatus,
+        Check::Role,
+        Check::Order,
+        Check::ArtifactExists,
+        Check::ArtifactHash,
+        Check::Checkpoint,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Check::Schema => "SCHEMA",
+            Check::EventHash => "EVENT_HASH",
+            Check::Chain => "CHAIN",
+            Check::Sequence => "SEQUENCE",
+            Check::Signature => "SIGNATURE",
+            Check::KeyStatus => "KEY_STATUS",
+            Check::Role => "ROLE",
+            Check::Order => "ORDER",
+            Check::ArtifactExists => "ARTIFACT_EXISTS",
+            Check::ArtifactHash => "ARTIFACT_HASH",
+            Check::Checkpoint => "CHECKPOINT",
+        }
+    }
+}
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub code: Code,
+    /// The line of the journal, or the number of the event in a bundle, from 1; 0 where it concerns none.
+    pub line: u64,
+    pub event: Option<EventId>,
+    pub expected: Option<String>,
+    pub found: Option<String>,
+}
+
+impl Finding {
+    pub fn new(code: Code) -> Self {
+        Finding { code, line: 0, event: None, expected: None, found: None }
+    }
+
+    pub fn at(mut self, line: u64) -> Self {
+        self.line = line;
+        self
+    }
+
+    pub fn event(mut self, event: EventId) -> Self {
+        self.event = Some(event);
+        self
+    }
+
+    pub fn expected(mut self, expected: impl ToString) -> Self {
+        self.expected = Some(bounded(&expected.to_string()));
+        self
+    }
+
+    pub fn found(mut self, found: impl ToString) -> Self {
+        self.found = Some(bounded(&found.to_string()));
+        self
+    }
+
+    fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("code".into(), self.code.as_str().into());
+        out.insert("severity".into(), self.code.severity().as_str().into());
+        if self.line > 0 {
+            out.insert("line".into(), self.line.into());
+        }
+        let optional = [
+            ("event", self.event.map(|event| event.to_string())),
+            ("expected", self.expected.clone()),
+            ("found", self.found.clone()),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                out.insert(name.into(), value.into());
+            }
+        }
+        out.insert("action".into(), self.code.action().into());
+        Value::Object(out)
+    }
+}
+
+/// What a line can carry into a report is bounded and printable.
+fn bounded(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The conclusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    PassWithWarnings,
+    Fail,
+    Unknown,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::PassWithWarnings => "pass-with-warnings",
+            Verdict::Fail => "fail",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// What was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subject {
+    pub origin: Option<String>,
+    pub trace: Option<TraceId>,
+    pub head: Option<Digest>,
+    pub events: u64,
+}
+
+/// Collects findings and counts while verifying.
+#[derive(Debug, Default)]
+pub struct Findings {
+    list: Vec<Finding>,
+    /// Findings beyond the bound, counted only.
+    more: u64,
+    worst_line: Option<u64>,
+}
+
+impl Findings {
+    pub fn push(&mut self, finding: Finding) {
+        if finding.code.severity() > Severity::Warning && finding.line > 0 {
+            self.worst_line = Some(self.worst_line.map_or(finding.line, |line| line.min(finding.line)));
+        }
+        // The first ones in the ledger's order are the ones that matter, so a full list drops its last.
+        if self.list.len() < FINDINGS_MAX {
+            self.list.push(finding);
+            return;
+        }
+        self.more += 1;
+        let last = self.list.iter_mut().max_by_key(|finding| order(finding));
+        if let Some(last) = last.filter(|last| order(&finding) < order(last)) {
+            *last = finding;
+        }
+    }
+
+    pub fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        findings.into_iter().for_each(|finding| self.push(finding));
+    }
+
+    pub fn has_failure(&self) -> bool {
+        self.list.iter().any(|finding| finding.code.severity() > Severity::Warning)
+    }
+}
+
+/// Failures of lines in their order, then those of the whole, then warnings.
+fn order(finding: &Finding) -> (bool, u64, Code) {
+    let line = if finding.line == 0 { u64::MAX } else { finding.line };
+    (finding.code.severity() == Severity::Warning, line, finding.code)
+}
+
+/// How many things each check looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Counts([u64; Check::ALL.len()]);
+
+impl Counts {
+    pub fn add(&mut self, check: Check, count: u64) {
+        self.0[check as usize] += count;
+    }
+
+    pub fn merge(&mut self, other: &Counts) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+/// The verifier's answer. The same input gives the same report.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub verdict: Verdict,
+    pub subject: Subject,
+    pub integrity: &'static str,
+    pub completeness: &'static str,
+    pub checks: Vec<CheckResult>,
+    pub findings: Vec<Finding>,
+    /// Findings beyond those listed.
+    pub more: u64,
+    /// The first line that does not check; everything before it can be trusted.
+    pub first_broken: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckResult {
+    pub check: Check,
+    pub status: &'static str,
+    pub count: u64,
+}
+
+/// What vouches for the end of what was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Vouched {
+    /// A checkpoint given by the reader covers the last event.
+    pub by_checkpoint: bool,
+    /// The ledger's key is one that the reader trusts.
+    pub by_key: bool,
+}
+
+impl Report {
+    pub fn conclude(subject: Subject, counts: &Counts, findings: Findings, vouched: Vouched) -> Report {
+        let Findings { mut list, more, worst_line } = findings;
+        list.sort_by_key(order);
+        let failed = list.iter().any(|f| f.code.severity() > Severity::Warning && !f.code.is_unknown());
+        let unknown = list.iter().any(|f| f.code.is_unknown());
+        // A line that is broken before the one that cannot be judged decides.
+        let verdict = match list.first() {
+            Some(first) if first.code.is_unknown() || (unknown && !failed) => Verdict::Unknown,
+            _ if failed => Verdict::Fail,
+            Some(_) => Verdict::PassWithWarnings,
+            None => Verdict::Pass,
+        };
+        let has = |codes: &[Code]| list.iter().any(|finding| codes.contains(&finding.code));
+        let completeness = if has(&[Code::TailCut, Code::TornTail]) {
+            "incomplete"
+        } else if matches!(verdict, Verdict::Unknown) {
+            "unknown"
+        } else if vouched.by_checkpoint && vouched.by_key {
+            "complete"
+        } else {
+            "self-consistent"
+        };
+        let integrity = match verdict {
+            Verdict::Unknown => "unknown",
+            _ if failed
+                && !list
+                    .iter()
+                    .all(|f| f.code == Code::TailCut || f.code.severity() == Severity::Warning) =>
+            {
+                "broken"
+            }
+            _ => "intact",
+        };
+        let checks = Check::ALL
+            .into_iter()
+            .map(|check| {
+                let mine = || list.iter().filter(|finding| finding.code.check() == check);
+                let status = if mine().any(|f| f.code.severity() > Severity::Warning) {
+                    "fail"
+                } else if mine().next().is_some() {
+                    "warn"
+                } else {
+                    "pass"
+                };
+                CheckResult { check, status, count: counts.0[check as usize] }
+            })
+            .collect();
+        Report {
+            verdict,
+            subject,
+            integrity,
+            completeness,
+            checks,
+            findings: list,
+            more,
+            first_broken: worst_line,
+        }
+    }
+
+    /// A report on something that could not be looked at.
+    pub fn cannot_tell(code: Code, why: impl ToString) -> Report {
+        let mut findings = Findings::default();
+        findings.push(Finding::new(code).found(why));
+        Report::conclude(Subject::default(), &Counts::default(), findings, Vouched::default())
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut subject = Map::new();
+        subject.insert("origin".into(), self.subject.origin.clone().into());
+        if let Some(trace) = self.subject.trace {
+            subject.insert("trace".into(), trace.to_string().into());
+        }
+        subject.insert("head".into(), self.subject.head.map(|head| head.to_string()).into());
+        subject.insert("events".into(), self.subject.events.into());
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|c| json!({"check": c.check.as_str(), "status": c.status, "count": c.count}))
+            .collect();
+        let findings: Vec<Value> = self.findings.iter().map(Finding::to_json).collect();
+        let mut out = json!({
+            "v": 1,
+            "verdict": self.verdict.as_str(),
+            "subject": subject,
+            "integrity": self.integrity,
+            "completeness": self.completeness,
+            "checks": checks,
+            "findings": findings,
+        });
+        if self.more > 0 {
+            out["moreFindings"] = self.more.into();
+        }
+        if let Some(line) = self.first_broken {
+            out["firstBroken"] = line.into();
+            out["lastTrusted"] = (line - 1).into();
+        }
+        out
+    }
+}
