@@ -44,6 +44,14 @@ pub enum KeyEvent {
 }
 
 impl KeyEvent {
+    /// Whether this key may sign after the event.
+    pub fn binds(&self, key: baton_core::KeyId) -> bool {
+        match self {
+            KeyEvent::Bound(grant) | KeyEvent::Rotated { new: grant, .. } => grant.key == key,
+            KeyEvent::Revoked(_) => false,
+        }
+    }
+
     pub fn of(payload: &Payload) -> Option<KeyEvent> {
         match payload {
             Payload::KeyBound(grant) => Some(KeyEvent::Bound(grant.clone())),
@@ -174,11 +182,21 @@ impl Body {
             artifacts: event.artifacts.iter().map(|artifact| artifact.sha256).collect(),
             digest: sha256(&bytes),
             sig: None,
-            key_event: KeyEvent::of(&event.payload),
+            key_event: key_event(&event.payload)?,
             bytes,
             cuts,
         })
     }
+}
+
+/// A key event's meaning, also where its fields came untyped.
+fn key_event(payload: &Payload) -> Result<Option<KeyEvent>, Error> {
+    let Payload::Other { event_type, fields } = payload else { return Ok(KeyEvent::of(payload)) };
+    if !matches!(event_type.as_str(), "key_bound" | "key_rotated" | "key_revoked") {
+        return Ok(None);
+    }
+    let typed = Payload::read(event_type, fields.clone());
+    Ok(KeyEvent::of(&typed.map_err(|e| field("payload", "the fields of its type", e))?))
 }
 
 fn field(name: &'static str, expected: &'static str, got: impl std::fmt::Display) -> Error {

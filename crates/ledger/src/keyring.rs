@@ -109,6 +109,9 @@ impl KeyRing {
                 grant.key
             )));
         }
+        if grant.roles.is_empty() {
+            return Err(Fault::Event(format!("key {} is bound for no role", grant.key)));
+        }
         if grant.key == ledger.key.id() || self.bound.contains_key(&grant.key) {
             return Err(Fault::Event(format!("key {} is already known in this trace", grant.key)));
         }

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_core::Digest;
 use baton_core::limits::PROOF_BYTES_MAX;
-use baton_core::{Digest, Origin};
 
 use crate::hash::leaf;
 use crate::key::PublicKey;
 use crate::keyring::LedgerIdentity;
 use crate::merkle::{check_consistency, check_inclusion};
-use crate::note::{Checkpoint, Note, parse_decimal, parse_digest};
+use crate::note::{Checkpoint, Note, parse_decimal, parse_digest, parse_origin};
 use crate::record::{Flaw, Line};
 use crate::verify::{Check, Code, Counts, Finding, Findings, Report, Subject, Vouched, judge_key};
 
@@ -91,7 +91,7 @@ fn parse(bytes: &[u8]) -> Result<Proof<'_>, String> {
     let (kind, rest) = line(text, "the kind of proof")?;
     let (origin, rest) = line(rest, "an origin")?;
     let (public, rest) = line(rest, "a public key")?;
-    let origin: Origin = origin.parse().map_err(|e| format!("{e}"))?;
+    let origin = parse_origin(origin).ok_or("expected an origin in the second line")?;
     let ledger = LedgerIdentity { origin, key: PublicKey::parse(public).map_err(|e| e.to_string())? };
     match kind {
         EVENT => {

@@ -169,6 +169,13 @@ impl Chain {
         self.traces.get(&trace)
     }
 
+    /// Gives a trace the keys that its earlier events bound, where they were not known when the chain was resumed.
+    pub fn set_keys(&mut self, trace: TraceId, keys: KeyRing) {
+        if let Some(state) = self.traces.get_mut(&trace) {
+            state.keys = Arc::new(keys);
+        }
+    }
+
     /// Starts a physical write: what follows can be taken back up to here.
     pub fn begin_write(&mut self) {
         self.undo = Undo { frontier: self.frontier.clone(), ..Undo::default() };
@@ -275,13 +282,16 @@ impl Chain {
         if state.is_closed {
             return Err(Refusal::Closed(body.trace));
         }
-        if (event_type == "ledger.created") != (self.frontier.size() == 0) {
+        let is_first = self.frontier.size() == 0 && ahead == 0;
+        let is_created = event_type == "ledger.created";
+        if is_created != is_first || (is_created && body.trace != TraceId::Ledger) {
             return Err(Refusal::Form("the first event of a ledger, and no other, is ledger.created".into()));
         }
         let taken = match self.ids.look(body.id) {
             Sighting::New => false,
             Sighting::Doubled => true,
-            Sighting::Late => past.has_id(body.id),
+            // The past does not know what this write holds so far.
+            Sighting::Late => self.undo.ids.contains(&body.id) || past.has_id(body.id),
         };
         if taken {
             return Err(Refusal::IdTaken(body.id));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::limits::{BUNDLE_CHUNK_BYTES, BUNDLE_LINE_BYTES_MAX};
-use baton_core::{Digest, Origin, TraceId};
+use baton_core::{Digest, TraceId};
 use serde_json::{Map, Value};
 
 use super::join::{Join, Judged, Pending, Scope};
@@ -18,7 +18,7 @@ use crate::hash::{Hasher, leaf};
 use crate::key::PublicKey;
 use crate::keyring::LedgerIdentity;
 use crate::merkle::check_inclusion;
-use crate::note::{Checkpoint, Note, Statement, TraceHead, parse_digest};
+use crate::note::{Checkpoint, Note, Statement, TraceHead, parse_digest, parse_origin};
 use crate::record::Flaw;
 
 /// Where a bundle's bytes come from: some more of them, or an empty answer at the end.
@@ -39,6 +39,9 @@ enum Stop {
     Unreadable(String),
     Invalid(Box<Report>),
 }
+
+/// How much is asked for at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// Whole lines from a stream, each bounded.
 struct LineReader<'a> {
@@ -65,7 +68,7 @@ impl LineReader<'_> {
             self.buffer.drain(..self.start);
             self.start = 0;
             searched = self.buffer.len();
-            self.buffer.resize(searched + (1 << 20), 0);
+            self.buffer.resize(searched + READ_BYTES, 0);
             let count = (self.read)(&mut self.buffer[searched..])?;
             self.buffer.truncate(searched + count);
             if count == 0 {
@@ -83,6 +86,8 @@ impl LineReader<'_> {
 struct Bundle {
     header: Header,
     join: Join,
+    checker: Checker,
+    pending: Vec<Pending>,
     /// Cited artifacts with their sizes, in the order in which they must come.
     cited: BTreeMap<Digest, u64>,
     last_pos: u64,
@@ -110,6 +115,8 @@ impl Bundle {
         let mut bundle = Bundle {
             header,
             join,
+            checker: Checker::new(options.each),
+            pending: Vec::new(),
             cited: BTreeMap::new(),
             last_pos: 0,
             positions: Hasher::default(),
@@ -117,7 +124,7 @@ impl Bundle {
             given,
             hash_at_given: None,
         };
-        bundle.read_events(lines, options)?;
+        bundle.read_events(lines)?;
         if bundle.header.inline {
             bundle.read_artifacts(lines)?;
         } else if !bundle.cited.is_empty() {
@@ -131,9 +138,20 @@ impl Bundle {
     fn invalid(&mut self, expected: &str, found: &str) -> Stop {
         let line = self.join.line + 1;
         self.join.findings.push(Finding::new(Code::SchemaInvalid).expected(expected).found(found).at(line));
+        self.stop()
+    }
+
+    /// Ends with what was found so far; the signatures before this place count.
+    fn stop(&mut self) -> Stop {
+        self.check_signatures();
         let join = std::mem::replace(&mut self.join, Join::new(Scope::Journal, None));
         let subject = self.subject(&join);
         Stop::Invalid(Box::new(Report::conclude(subject, &join.counts, join.findings, Vouched::default())))
+    }
+
+    fn check_signatures(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        self.join.findings.extend(bad_signatures(&mut self.checker, &pending));
     }
 
     fn subject(&self, join: &Join) -> Subject {
@@ -153,9 +171,7 @@ impl Bundle {
         }
     }
 
-    fn read_events(&mut self, lines: &mut LineReader<'_>, options: &Options) -> Result<(), Stop> {
-        let mut checker = Checker::new(options.each);
-        let mut pending: Vec<Pending> = Vec::new();
+    fn read_events(&mut self, lines: &mut LineReader<'_>) -> Result<(), Stop> {
         for _ in 0..self.header.events {
             let line = self.next_line(lines, "an event")?;
             let Some(record) = line.strip_prefix(b"{\"event\":").and_then(|rest| rest.strip_suffix(b"}"))
@@ -170,21 +186,18 @@ impl Bundle {
                     Err(Flaw::Field { field: "trace", expected })
                 }
             });
-            pending.extend(self.join.accept(judged.as_ref(), None));
+            self.pending.extend(self.join.accept(judged.as_ref(), None));
             if let Ok(judged) = &judged {
                 self.take_in(judged);
             }
             if self.join.has_stopped {
-                let subject = self.subject(&self.join);
-                let join = std::mem::replace(&mut self.join, Join::new(Scope::Journal, None));
-                let report = Report::conclude(subject, &join.counts, join.findings, Vouched::default());
-                return Err(Stop::Invalid(Box::new(report)));
+                return Err(self.stop());
             }
-            if pending.len() >= 4096 {
-                self.join.findings.extend(bad_signatures(&mut checker, &std::mem::take(&mut pending)));
+            if self.pending.len() >= 4096 {
+                self.check_signatures();
             }
         }
-        self.join.findings.extend(bad_signatures(&mut checker, &pending));
+        self.check_signatures();
         Ok(())
     }
 
@@ -253,12 +266,12 @@ impl Bundle {
             signed: self.join.signed,
             trace: self.header.trace,
         };
-        let report = [self.next_line(lines, "a report")?, b"\n"].concat();
-        let text = String::from_utf8_lossy(&report);
-        if !report.starts_with(b"{\"report\":{") || scan::check(text.trim_end_matches('\n')).is_err() {
+        let report = self.next_line(lines, "a report")?;
+        let is_canonical = std::str::from_utf8(report).is_ok_and(|text| scan::check(text).is_ok());
+        if !report.starts_with(b"{\"report\":{") || !is_canonical {
             return Err(self.invalid("a report", "another line"));
         }
-        if report != counted.to_line() {
+        if counted.to_line().strip_suffix(b"\n") != Some(report) {
             self.join
                 .findings
                 .push(Finding::new(Code::ReportMismatch).found("another summary than the events give"));
@@ -373,9 +386,7 @@ impl Bundle {
                     let finding =
                         Finding::new(Code::TailCut).expected(format!("at least {} events", head.seq));
                     self.join.findings.push(finding.found(format!("{events} events")));
-                } else if head.seq == events && Some(head.hash) != self.join.head {
-                    self.mismatch("the history that was signed", "another one");
-                } else if head.seq < events && self.hash_at_given != Some(head.hash) {
+                } else if self.hash_at_given != Some(head.hash) {
                     self.mismatch("the history that was signed", "another one");
                 }
                 head.seq == events
@@ -422,7 +433,7 @@ fn read_header(line: &[u8]) -> Result<Header, &'static str> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let number = |name| object.get(name).and_then(Value::as_u64);
     let read = || {
-        let origin: Origin = text("origin")?.parse().ok()?;
+        let origin = parse_origin(text("origin")?)?;
         let key = PublicKey::parse(text("public")?).ok()?;
         Some(Header {
             ledger: LedgerIdentity { origin, key },

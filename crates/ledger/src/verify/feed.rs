@@ -27,6 +27,9 @@ pub(crate) struct Chunk {
 /// How much is read before workers take over. Large enough that checking signatures in batches pays.
 pub(crate) const CHUNK_BYTES: usize = 3 << 20;
 
+/// How much is asked for at once, so that a small journal costs little.
+const READ_BYTES: usize = 256 << 10;
+
 /// Reads chunk after chunk.
 pub(crate) struct Feed<S> {
     source: S,
@@ -54,7 +57,7 @@ impl<S: Segments> Feed<S> {
         let mut searched = 0;
         loop {
             let filled = bytes.len();
-            bytes.resize(filled + CHUNK_BYTES, 0);
+            bytes.resize((filled + READ_BYTES).min(CHUNK_BYTES), 0);
             let count = self.source.read(&mut bytes[filled..])?;
             bytes.truncate(filled + count);
             if count == 0 {
@@ -66,7 +69,7 @@ impl<S: Segments> Feed<S> {
                 continue;
             }
             if let Some(end) = bytes[searched..].iter().rposition(|b| *b == b'\n') {
-                self.carry = bytes.split_off(searched + end + 1);
+                self.carry = bytes.split_off(cut(&bytes, searched + end));
                 break;
             }
             // One line that is longer than a chunk: keep only as much of it as shows that it is too long.
@@ -77,4 +80,14 @@ impl<S: Segments> Feed<S> {
         self.chunks += 1;
         Ok(Some(Chunk { bytes, starts_segment: self.starts_segment.take(), is_unterminated, number }))
     }
+}
+
+/// Where to end a chunk whose last line feed is at `end`.
+///
+/// Whether a line is torn shows in what follows it, so a last line of which nothing is known beyond its line feed waits.
+fn cut(bytes: &[u8], end: usize) -> usize {
+    if end + 1 < bytes.len() || bytes[..end].last() == Some(&b'\n') {
+        return end + 1;
+    }
+    memchr::memrchr(b'\n', &bytes[..end]).unwrap_or(end) + 1
 }

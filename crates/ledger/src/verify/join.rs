@@ -7,16 +7,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use baton_core::limits::{LATE_IDS_MAX, SEEN_BACK_MAX};
 use baton_core::roles::{must_be_signed, role_required};
-use baton_core::{Digest, EventId, Payload, Seen, TraceId};
+use baton_core::{Digest, EventId, Seen, TraceId};
+use serde_json::Value;
 
 use super::report::{Check, Code, Counts, Finding, Findings};
 use super::signatures::Task;
 use crate::body::KeyEvent;
+use crate::canonical;
 use crate::hash::leaf;
 use crate::id_window::{IdWindow, Sighting};
 use crate::key::PublicKey;
 use crate::keyring::{Fault, KeyRing, LedgerIdentity};
 use crate::merkle::Frontier;
+use crate::note::parse_origin;
 use crate::record::{Flaw, Line};
 
 /// A line after the part that needs no context.
@@ -95,6 +98,8 @@ pub(crate) struct Join {
     pub findings: Findings,
     pub counts: Counts,
     pub late: Vec<(EventId, u64)>,
+    /// Citations that nobody looked at, because no artifacts are at hand.
+    pub unchecked_artifacts: u64,
     pub frontier: Frontier,
     /// Promises by size of the tree, and by trace and number.
     pub roots: BTreeMap<u64, Vec<Promise>>,
@@ -121,6 +126,7 @@ impl Join {
             findings: Findings::default(),
             counts: Counts::default(),
             late: Vec::new(),
+            unchecked_artifacts: 0,
             frontier: Frontier::default(),
             roots: BTreeMap::new(),
             heads: BTreeMap::new(),
@@ -155,7 +161,6 @@ impl Join {
 
     /// A segment without a line; segments are created with their first event. Alone, it is a journal without events.
     pub(crate) fn empty_segment(&mut self) {
-        self.settle();
         self.has_empty_segment = true;
     }
 
@@ -169,7 +174,10 @@ impl Join {
     }
 
     /// Something follows: what was held back is now in the middle, where it does not belong.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
+        if self.has_stopped {
+            return;
+        }
         self.settle_empty_segment();
         if self.blank_lines > 0 {
             let finding = Finding::new(Code::SchemaInvalid).expected("a record").found("an empty line");
@@ -326,6 +334,9 @@ impl Join {
         match identity(line) {
             Ok(identity) => self.ledger = Some(identity),
             Err(why) => {
+                if line.sig.is_none() {
+                    found.push(sig_missing(line));
+                }
                 found.push(Finding::new(Code::KeyUnknown).expected("the ledger's key").found(why));
                 self.has_stopped = true;
             }
@@ -352,7 +363,7 @@ impl Join {
             }
         } else if must_be_signed(line.event_type) {
             self.counts.add(Check::Signature, 1);
-            found.push(Finding::new(Code::SigMissing).expected("a signature").found(line.event_type));
+            found.push(sig_missing(line));
         }
         if matches!(line.event_type, "key_bound" | "key_rotated" | "key_revoked") {
             let applied = line
@@ -445,6 +456,10 @@ impl TraceEnd {
     }
 }
 
+fn sig_missing(line: &Line<'_>) -> Finding {
+    Finding::new(Code::SigMissing).expected("a signature").found(line.event_type)
+}
+
 fn key_finding(fault: &Fault) -> Finding {
     let code = match fault {
         Fault::NotBound(_) | Fault::OtherAgent { .. } | Fault::Event(_) => Code::KeyUnknown,
@@ -456,16 +471,21 @@ fn key_finding(fault: &Fault) -> Finding {
 
 /// The name and key of a ledger from its first record.
 pub fn identity(line: &Line<'_>) -> Result<LedgerIdentity, String> {
-    match line.to_payload()? {
-        Payload::LedgerCreated { origin, key, public, .. } => {
-            let public = PublicKey::parse(public.as_str()).map_err(|e| e.to_string())?;
-            if public.id() != key {
-                return Err(format!("key id {key} is not that of the public key beside it"));
-            }
-            Ok(LedgerIdentity { origin, key: public })
-        }
-        other => Err(format!("the first record is {}, not ledger.created", other.event_type())),
+    if line.event_type != "ledger.created" {
+        return Err(format!("the first record is {}, not ledger.created", line.event_type));
     }
+    // Read by hand: how the ledger syncs is for people, and a later version may know more ways.
+    let payload = canonical::parse(line.payload.as_bytes()).map_err(|e| e.to_string())?;
+    let text = |name: &str| {
+        payload.get(name).and_then(Value::as_str).ok_or_else(|| format!("payload.{name}: expected a string"))
+    };
+    text("durability")?;
+    let origin = parse_origin(text("origin")?).ok_or("payload.origin: expected an origin")?;
+    let key = PublicKey::parse(text("public")?).map_err(|e| e.to_string())?;
+    if text("key")? != key.id().to_string() {
+        return Err("payload.key is not the id of the public key beside it".to_owned());
+    }
+    Ok(LedgerIdentity { origin, key })
 }
 
 fn shown(line: &Line<'_>) -> String {

@@ -127,7 +127,7 @@ fn run(
     if join.line == 0 && !join.findings.has_failure() {
         return Report::cannot_tell(Code::NoEvents, "no events");
     }
-    conclude(join, notes, options, scope)
+    conclude(join, &notes, options, scope)
 }
 
 /// What the workers share.
@@ -179,41 +179,48 @@ impl<S: Segments> Shared<S> {
                 .map(|line| Judged::new(line))
                 .filter(|judged| scope.includes(judged.as_ref().ok().map(|judged| judged.line.trace)))
                 .collect();
-            let (pending, first_line) = self.in_turn(&chunk, &lines, &judged);
-            let Some(pending) = pending else { return };
+            let taken = self.in_turn(&chunk, &lines, &judged, artifacts.is_some());
             let mut found = Vec::new();
             if !options.links_only {
-                found.extend(bad_signatures(&mut checker, &pending));
+                found.extend(bad_signatures(&mut checker, &taken.pending));
             }
             if let Some(artifacts) = artifacts {
-                let cited =
-                    judged.iter().zip(first_line..).filter_map(|(j, line)| Some((j.as_ref().ok()?, line)));
+                let cited = judged.iter().zip(taken.lines);
+                let cited = cited.filter_map(|(judged, line)| Some((judged.as_ref().ok()?, line)));
                 found.extend(bad_artifacts(artifacts, cited, &mut seen_artifacts));
             }
             if !found.is_empty() {
                 lock(&self.turn).join.findings.extend(found);
             }
+            if !taken.goes_on {
+                return;
+            }
         }
     }
 
-    /// Waits for this chunk's turn and passes its lines on. Gives the signatures to check and the number of the first line.
+    /// Waits for this chunk's turn and passes its lines on.
     fn in_turn(
         &self,
         chunk: &Chunk,
         lines: &Lines<'_>,
         judged: &[Result<Judged<'_>, Flaw>],
-    ) -> (Option<Vec<Pending>>, u64) {
+        has_artifacts: bool,
+    ) -> Taken {
         let mut turn = lock(&self.turn);
         while turn.next != chunk.number && turn.error.is_none() {
             turn = self.moved.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         let join = &mut turn.join;
+        if chunk.starts_segment.is_some() || !lines.whole.is_empty() {
+            join.settle();
+        }
         let first_line = join.line + 1;
         let mut pending = Vec::with_capacity(judged.len());
         let mut segment = chunk.starts_segment;
         for line in judged {
             pending.extend(join.accept(line.as_ref(), segment.take()));
         }
+        let taken = first_line..join.line + 1;
         if segment.is_some() && lines.whole.is_empty() && lines.unterminated.is_none() {
             join.empty_segment();
         } else {
@@ -222,20 +229,28 @@ impl<S: Segments> Shared<S> {
         if let Some(bytes) = lines.unterminated {
             join.unterminated(bytes);
         }
-        if let Some(artifact_refs) = count_artifacts(judged) {
-            join.counts.add(Check::ArtifactExists, artifact_refs);
-            join.counts.add(Check::ArtifactHash, artifact_refs);
+        let cited = judged.iter().zip(taken.clone()).filter_map(|(judged, _)| judged.as_ref().ok());
+        let cited = cited.map(|judged| judged.line.artifacts.len() as u64).sum();
+        if has_artifacts {
+            join.counts.add(Check::ArtifactExists, cited);
+            join.counts.add(Check::ArtifactHash, cited);
+        } else {
+            join.unchecked_artifacts += cited;
         }
         let goes_on = !join.has_stopped && turn.error.is_none();
         turn.next += 1;
         self.moved.notify_all();
-        (goes_on.then_some(pending), first_line)
+        Taken { pending, lines: taken, goes_on }
     }
 }
 
-fn count_artifacts(judged: &[Result<Judged<'_>, Flaw>]) -> Option<u64> {
-    let count: usize = judged.iter().flatten().map(|judged| judged.line.artifacts.len()).sum();
-    (count > 0).then_some(count as u64)
+/// What is left to do for a chunk after its turn.
+struct Taken {
+    /// Signatures to check, also those before a line at which verification ended.
+    pending: Vec<Pending>,
+    /// The numbers of the lines that were judged.
+    lines: std::ops::Range<u64>,
+    goes_on: bool,
 }
 
 impl Scope {
@@ -271,12 +286,13 @@ impl<'a> Lines<'a> {
         }
         let mut blank = (bytes.len() - text_end) as u64;
         // A killed writer leaves the beginning of a line in front of the pre-fill.
-        if let Some(last) =
-            whole.last().filter(|last| blank > 0 && unterminated.is_none() && is_cut_short(last))
-        {
-            unterminated = Some(last.len() as u64);
+        if let Some(last) = whole.last().filter(|last| blank > 0 && is_cut_short(last)) {
+            unterminated = Some(unterminated.unwrap_or(0) + last.len() as u64);
             blank = 0;
             whole.pop();
+            // The line feeds before it belong to the tail as well.
+            let end = whole.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+            whole.truncate(end);
         }
         Lines { whole, blank, unterminated }
     }
@@ -446,7 +462,7 @@ fn expect(join: &mut Join, statement: &Statement) {
 }
 
 /// Judges notes and keys, and draws the conclusion.
-fn conclude(mut join: Join, notes: Notes, options: &Options, scope: Scope) -> Report {
+fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> Report {
     let subject = Subject {
         origin: join.ledger.as_ref().map(|ledger| ledger.origin.to_string()),
         trace: match scope {
@@ -473,6 +489,10 @@ fn conclude(mut join: Join, notes: Notes, options: &Options, scope: Scope) -> Re
             }
         }
         vouched.by_key = judge_key(&mut join.findings, options.trust.as_deref(), &ledger.key);
+        if join.unchecked_artifacts > 0 {
+            let found = format!("{} citations, and no artifacts at hand", join.unchecked_artifacts);
+            join.findings.push(Finding::new(Code::ArtifactUnchecked).found(found));
+        }
         if options.checkpoint.is_none() {
             join.findings.push(Finding::new(Code::NoCheckpoint).expected("a checkpoint kept by the reader"));
         }

@@ -1,5 +1,7 @@
 //! What the verifier says: findings with code and severity, checks with counts, a verdict, and two separate answers.
 
+use std::collections::BTreeSet;
+
 use baton_core::limits::FINDINGS_MAX;
 use baton_core::{Digest, EventId, TraceId};
 use serde_json::{Map, Value, json};
@@ -244,11 +246,13 @@ impl Finding {
         self
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better without & at the call")]
     pub fn expected(mut self, expected: impl ToString) -> Self {
         self.expected = Some(bounded(&expected.to_string()));
         self
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better without & at the call")]
     pub fn found(mut self, found: impl ToString) -> Self {
         self.found = Some(bounded(&found.to_string()));
         self
@@ -317,6 +321,8 @@ pub struct Findings {
     /// Findings beyond the bound, counted only.
     more: u64,
     worst_line: Option<u64>,
+    /// Every code that was found, also beyond the bound.
+    codes: BTreeSet<Code>,
 }
 
 impl Findings {
@@ -324,6 +330,7 @@ impl Findings {
         if finding.code.severity() > Severity::Warning && finding.line > 0 {
             self.worst_line = Some(self.worst_line.map_or(finding.line, |line| line.min(finding.line)));
         }
+        self.codes.insert(finding.code);
         // The first ones in the ledger's order are the ones that matter, so a full list drops its last.
         if self.list.len() < FINDINGS_MAX {
             self.list.push(finding);
@@ -341,7 +348,7 @@ impl Findings {
     }
 
     pub fn has_failure(&self) -> bool {
-        self.list.iter().any(|finding| finding.code.severity() > Severity::Warning)
+        self.codes.iter().any(|code| code.severity() > Severity::Warning)
     }
 }
 
@@ -398,10 +405,10 @@ pub struct Vouched {
 
 impl Report {
     pub fn conclude(subject: Subject, counts: &Counts, findings: Findings, vouched: Vouched) -> Report {
-        let Findings { mut list, more, worst_line } = findings;
+        let Findings { mut list, more, worst_line, codes } = findings;
         list.sort_by_key(order);
-        let failed = list.iter().any(|f| f.code.severity() > Severity::Warning && !f.code.is_unknown());
-        let unknown = list.iter().any(|f| f.code.is_unknown());
+        let failed = codes.iter().any(|code| code.severity() > Severity::Warning && !code.is_unknown());
+        let unknown = codes.iter().any(|code| code.is_unknown());
         // A line that is broken before the one that cannot be judged decides.
         let verdict = match list.first() {
             Some(first) if first.code.is_unknown() || (unknown && !failed) => Verdict::Unknown,
@@ -409,8 +416,7 @@ impl Report {
             Some(_) => Verdict::PassWithWarnings,
             None => Verdict::Pass,
         };
-        let has = |codes: &[Code]| list.iter().any(|finding| codes.contains(&finding.code));
-        let completeness = if has(&[Code::TailCut, Code::TornTail]) {
+        let completeness = if codes.contains(&Code::TailCut) || codes.contains(&Code::TornTail) {
             "incomplete"
         } else if matches!(verdict, Verdict::Unknown) {
             "unknown"
@@ -421,20 +427,14 @@ impl Report {
         };
         let integrity = match verdict {
             Verdict::Unknown => "unknown",
-            _ if failed
-                && !list
-                    .iter()
-                    .all(|f| f.code == Code::TailCut || f.code.severity() == Severity::Warning) =>
-            {
-                "broken"
-            }
+            _ if codes.iter().any(|c| *c != Code::TailCut && c.severity() > Severity::Warning) => "broken",
             _ => "intact",
         };
         let checks = Check::ALL
             .into_iter()
             .map(|check| {
-                let mine = || list.iter().filter(|finding| finding.code.check() == check);
-                let status = if mine().any(|f| f.code.severity() > Severity::Warning) {
+                let mine = || codes.iter().filter(|code| code.check() == check);
+                let status = if mine().any(|code| code.severity() > Severity::Warning) {
                     "fail"
                 } else if mine().next().is_some() {
                     "warn"

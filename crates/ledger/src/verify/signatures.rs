@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_core::{Digest, KeyId};
+use baton_core::Digest;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, IsIdentity, VartimeMultiscalarMul};
@@ -36,7 +36,8 @@ const BATCH_MIN: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     one_by_one: bool,
-    torsion_free: BTreeMap<KeyId, bool>,
+    /// By the whole key: ids are short enough that two keys with the same one can be made.
+    torsion_free: BTreeMap<[u8; 32], bool>,
 }
 
 impl Checker {
@@ -57,8 +58,8 @@ impl Checker {
     fn accepts(&mut self, tasks: &[Task]) -> bool {
         let mut points = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let free =
-                self.torsion_free.entry(task.key.id()).or_insert_with(|| is_torsion_free(&task.key.point()));
+            let free = self.torsion_free.entry(*task.key.as_bytes());
+            let free = free.or_insert_with(|| is_torsion_free(&task.key.point()));
             let Some(point) = free.then(|| decode(&task.signature)).flatten() else { return false };
             points.push(point);
         }
@@ -92,7 +93,7 @@ fn is_torsion_free(point: &EdwardsPoint) -> bool {
 /// Σ z·S · B = Σ z·R + Σ (Σ z·k) · A, with the terms of equal keys put together.
 fn equation_holds(tasks: &[Task], points: &[EdwardsPoint], random: &mut Randomness) -> bool {
     let mut base = Scalar::ZERO;
-    let mut by_key: BTreeMap<KeyId, (EdwardsPoint, Scalar)> = BTreeMap::new();
+    let mut by_key: BTreeMap<[u8; 32], (EdwardsPoint, Scalar)> = BTreeMap::new();
     let mut scalars = Vec::with_capacity(tasks.len() + 17);
     for task in tasks {
         let (r, s) = task.signature.0.split_at(32);
@@ -105,7 +106,7 @@ fn equation_holds(tasks: &[Task], points: &[EdwardsPoint], random: &mut Randomne
         let k = Scalar::from_bytes_mod_order_wide(&hash.finalize().into());
         let z = random.scalar();
         base += z * s;
-        by_key.entry(task.key.id()).or_insert_with(|| (task.key.point(), Scalar::ZERO)).1 += z * k;
+        by_key.entry(*task.key.as_bytes()).or_insert_with(|| (task.key.point(), Scalar::ZERO)).1 += z * k;
         scalars.push(z);
     }
     scalars.extend(by_key.values().map(|(_, sum)| *sum));

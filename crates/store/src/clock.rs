@@ -1,0 +1,54 @@
+//! The one place that reads the clock and the operating system's randomness, and turns both into values.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use baton_core::{EventId, Timestamp, Uuid7};
+use zeroize::Zeroizing;
+
+/// The present moment.
+pub fn now() -> Timestamp {
+    let ms = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+    };
+    #[expect(
+        clippy::expect_used,
+        reason = "a system clock outside the years 0000 to 9999 is not one we can record"
+    )]
+    Timestamp::from_unix_ms(ms).expect("a system clock in the years 0000 to 9999")
+}
+
+/// Fills a buffer from the operating system's source of randomness.
+fn fill_random(buffer: &mut [u8]) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            #[expect(
+                clippy::panic,
+                reason = "without randomness no key and no id is safe; there is nothing to fall back on"
+            )]
+            Err(error) => panic!("the operating system gives no randomness: {error}"),
+        }
+    }
+}
+
+/// A fresh UUID of version 7.
+pub fn new_uuid() -> Uuid7 {
+    let mut random = [0; 10];
+    fill_random(&mut random);
+    Uuid7::from_parts(now(), random)
+}
+
+/// A fresh event id.
+pub fn new_event_id() -> EventId {
+    EventId::new(new_uuid())
+}
+
+/// Seed of a fresh key, wiped when dropped.
+pub fn new_seed() -> Zeroizing<[u8; 32]> {
+    let mut seed = Zeroizing::new([0; 32]);
+    fill_random(seed.as_mut());
+    seed
+}

@@ -1,0 +1,176 @@
+//! The file layer: the few operations that durable code is made of, behind a trait so that tests can make them fail.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It must exist; it is not written.
+    Read,
+    /// It must exist.
+    Write,
+    /// It must not exist.
+    CreateNew,
+    /// It is made where it does not exist.
+    Create,
+}
+
+/// A file system.
+///
+/// What breaks if an implementation lies: if `sync` returns before the bytes are on stable storage, an acknowledged event can be lost by a power
+/// cut; if `rename` is not atomic, a half-written segment can appear under its final name; if `sync_dir` does nothing, a new segment can vanish
+/// with everything acknowledged in it.
+pub trait Disk: Send + Sync + fmt::Debug {
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>>;
+    /// Names in a directory, unordered; empty where the directory does not exist.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// An open file, used by position.
+pub trait DiskFile: Send + Sync + fmt::Debug {
+    fn len(&self) -> io::Result<u64>;
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// May write less than it was given.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    fn set_len(&self, length: u64) -> io::Result<()>;
+    /// Makes content and length durable. After an error nothing is known about what is on the disk.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Writes everything, or fails having written an unknown part.
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write_at(bytes, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads exactly as much as the buffer holds.
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    buffer = &mut buffer[count..];
+                    offset += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).mode(0o644);
+        match mode {
+            Mode::Read => {}
+            Mode::Write => drop(options.write(true)),
+            Mode::CreateNew => drop(options.write(true).create_new(true)),
+            Mode::Create => drop(options.write(true).create(true)),
+        }
+        Ok(Arc::new(RealFile(options.open(path)?)))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+impl DiskFile for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// Reads a whole file of at most `max` bytes.
+pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let file = disk.open(path, Mode::Read)?;
+    let length = file.len()?;
+    if length > max {
+        let why = format!("{length} bytes, at most {max} are expected");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Puts a file in place whole or not at all: written beside, synced, renamed, directory synced.
+pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let beside = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let file = disk.open(&beside, Mode::Create)?;
+    let written = file.set_len(0).and_then(|()| file.write_all_at(bytes, 0)).and_then(|()| file.sync());
+    if let Err(error) = written.and_then(|()| disk.rename(&beside, path)) {
+        // Best effort: the error that matters is the first one.
+        let _ = disk.remove(&beside);
+        return Err(error);
+    }
+    disk.sync_dir(dir)
+}

@@ -1,0 +1,91 @@
+//! Kept notes: checkpoints of the ledger and heads of traces, one small file each, put in place atomically.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::limits::NOTE_BYTES_MAX;
+use baton_ledger::note::{Checkpoint, Note, Statement};
+use baton_ledger::verify::{KeptNote, file_name};
+
+use crate::disk::{Disk, read_file, write_atomic};
+use crate::layout::Layout;
+
+/// The notes of a data directory.
+#[derive(Debug, Clone)]
+pub struct NoteDir {
+    disk: Arc<dyn Disk>,
+    layout: Layout,
+}
+
+impl NoteDir {
+    pub fn new(disk: Arc<dyn Disk>, layout: &Layout) -> Self {
+        NoteDir { disk, layout: layout.clone() }
+    }
+
+    fn path(&self, statement: &Statement) -> PathBuf {
+        self.layout.checkpoints().join(file_name(statement))
+    }
+
+    /// Keeps a note; durable when this returns. Keeping it twice is the same as once.
+    pub fn keep(&self, statement: &Statement, note: &str) -> io::Result<()> {
+        write_atomic(&*self.disk, &self.path(statement), note.as_bytes())
+    }
+
+    /// A note that is kept already.
+    pub fn get(&self, statement: &Statement) -> Option<String> {
+        let bytes = read_file(&*self.disk, &self.path(statement), NOTE_BYTES_MAX as u64).ok()?;
+        let note = Note::parse(&bytes).ok().filter(|note| note.statement == *statement)?;
+        let _ = note;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// Sizes of the kept checkpoints, ascending.
+    pub fn sizes(&self) -> io::Result<Vec<u64>> {
+        let names = self.disk.list(&self.layout.checkpoints())?;
+        let mut sizes: Vec<u64> = names.iter().filter_map(|name| digits(name)).collect();
+        sizes.sort_unstable();
+        Ok(sizes)
+    }
+
+    /// A kept checkpoint by its size, as it was read; not verified.
+    pub fn checkpoint(&self, size: u64) -> io::Result<Result<(Checkpoint, Note), String>> {
+        let path = self.layout.checkpoints().join(format!("{size:020}"));
+        let bytes = read_file(&*self.disk, &path, NOTE_BYTES_MAX as u64)?;
+        Ok(match Note::parse(&bytes) {
+            Ok(note) => match note.checkpoint().cloned() {
+                Some(checkpoint) => Ok((checkpoint, note)),
+                None => Err("not a checkpoint".to_owned()),
+            },
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// All notes, for the verifier.
+    pub fn all(&self) -> io::Result<Vec<KeptNote>> {
+        let mut out = Vec::new();
+        let mut take = |name: String| -> io::Result<()> {
+            let path = self.layout.checkpoints().join(&name);
+            let bytes = match read_file(&*self.disk, &path, NOTE_BYTES_MAX as u64 + 1) {
+                Ok(bytes) => bytes,
+                // Too large to be a note: the verifier says so.
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            out.push(KeptNote { name, bytes });
+            Ok(())
+        };
+        let mut names = self.disk.list(&self.layout.checkpoints())?;
+        names.sort_unstable();
+        names.into_iter().filter(|name| digits(name).is_some()).try_for_each(&mut take)?;
+        let mut heads = self.disk.list(&self.layout.trace_heads())?;
+        heads.retain(|name| name.rsplit_once('-').is_some_and(|(_, seq)| digits(seq).is_some()));
+        heads.sort_unstable();
+        heads.into_iter().map(|name| format!("traces/{name}")).try_for_each(&mut take)?;
+        Ok(out)
+    }
+}
+
+fn digits(name: &str) -> Option<u64> {
+    (name.len() == 20 && name.bytes().all(|b| b.is_ascii_digit())).then(|| name.parse().ok()).flatten()
+}

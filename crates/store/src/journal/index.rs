@@ -1,0 +1,497 @@
+//! The index: a projection of the journal that is rebuilt when lost, so that no call reads everything.
+//!
+//! Four files only ever grow: `entries` (64 bytes an event), `nodes` (32 bytes a tree node, in order of completion), `traces` (the ends of traces, the last one
+//! of each counts) and `keys` (where key events lie). `meta` says how much of each is good; it is replaced atomically after the others are synced. What the journal
+//! has beyond that is read again at open. Nothing here is believed without the journal: lines are re-read and re-hashed when they are used.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::{Digest, EventId, TraceId, Uuid7};
+use baton_ledger::hash::sha256;
+use baton_ledger::merkle::{Frontier, stored_count, stored_index};
+
+use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
+use crate::ports::TraceSummary;
+
+const ENTRY: usize = 64;
+const NODE: usize = 32;
+const TRACE: usize = 96;
+const KEY: usize = 16;
+
+/// Where one event lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub id: EventId,
+    /// Position in the name of its segment.
+    pub segment: u64,
+    pub offset: u64,
+    /// Bytes of the line without its line feed.
+    pub length: u32,
+    pub trace_no: u32,
+    pub seq: u64,
+    /// Position of the event before it in its trace, or 0.
+    pub prev_pos: u64,
+}
+
+/// What a new event brings along.
+#[derive(Debug, Clone, Copy)]
+pub struct Added {
+    pub id: EventId,
+    pub trace: TraceId,
+    pub seq: u64,
+    pub hash: Digest,
+    pub segment: u64,
+    pub offset: u64,
+    pub length: u32,
+    pub closes: bool,
+    pub is_key_event: bool,
+}
+
+/// A place in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub segment: u64,
+    pub offset: u64,
+}
+
+#[derive(Debug, Clone)]
+struct TraceRow {
+    no: u32,
+    summary: TraceSummary,
+    is_dirty: bool,
+}
+
+/// An append-only file with a part that is not written yet.
+#[derive(Debug, Default)]
+struct Column {
+    file: Option<Arc<dyn DiskFile>>,
+    written: u64,
+    tail: Vec<u8>,
+}
+
+impl Column {
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match (at.checked_sub(self.written), &self.file) {
+            (Some(from), _) => {
+                let from = usize::try_from(from).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+                let bytes = self.tail.get(from..from + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            (None, Some(file)) => file.read_exact_at(buffer, at),
+            (None, None) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn write_out(&mut self, disk: &dyn Disk, path: PathBuf) -> io::Result<()> {
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.file.insert(disk.open(&path, Mode::Create)?).clone(),
+        };
+        file.write_all_at(&self.tail, self.written)?;
+        self.written += self.tail.len() as u64;
+        self.tail.clear();
+        Ok(())
+    }
+}
+
+/// The index in use: what is in the files and what is not written yet.
+#[derive(Debug)]
+pub struct Index {
+    dir: PathBuf,
+    count: u64,
+    entries: Column,
+    nodes: Column,
+    trace_log: Column,
+    key_log: Column,
+    traces: BTreeMap<TraceId, TraceRow>,
+    by_no: Vec<TraceId>,
+    keys: BTreeMap<TraceId, Vec<u64>>,
+    id_max: Option<EventId>,
+    saved: u64,
+}
+
+impl Index {
+    /// An index of nothing.
+    pub fn empty(dir: impl Into<PathBuf>) -> Self {
+        Index {
+            dir: dir.into(),
+            count: 0,
+            entries: Column::default(),
+            nodes: Column::default(),
+            trace_log: Column::default(),
+            key_log: Column::default(),
+            traces: BTreeMap::new(),
+            by_no: Vec::new(),
+            keys: BTreeMap::new(),
+            id_max: None,
+            saved: 0,
+        }
+    }
+
+    /// Reads the index, or gives `None` where there is none or it does not hold together: then it is rebuilt.
+    pub fn load(disk: &dyn Disk, dir: impl Into<PathBuf>, mode: Mode) -> Option<Self> {
+        let mut index = Index::empty(dir);
+        let meta = Meta::parse(&read_file(disk, &index.dir.join("meta"), 4096).ok()?)?;
+        let column = |name: &str, length: u64| -> Option<Column> {
+            let file = disk.open(&index.dir.join(name), mode).ok()?;
+            (file.len().ok()? >= length).then_some(Column {
+                file: Some(file),
+                written: length,
+                tail: Vec::new(),
+            })
+        };
+        index.entries = column("entries", meta.count * ENTRY as u64)?;
+        index.nodes = column("nodes", stored_count(meta.count) * NODE as u64)?;
+        index.trace_log = column(&format!("traces.{}", meta.generation), meta.trace_log)?;
+        index.key_log = column("keys", meta.key_log).or_else(|| (meta.key_log == 0).then(Column::default))?;
+        (index.count, index.saved, index.id_max) = (meta.count, meta.count, meta.id_max);
+        index.load_traces()?;
+        index.load_keys()?;
+        Some(index)
+    }
+
+    fn load_traces(&mut self) -> Option<()> {
+        for row in self.trace_log.all()?.chunks_exact(TRACE) {
+            let summary = TraceSummary {
+                trace: TraceId::from_key(row[..16].try_into().ok()?)?,
+                first_pos: number(&row[16..24])?,
+                last_pos: number(&row[24..32])?,
+                seq: number(&row[32..40])?,
+                head: Digest(row[40..72].try_into().ok()?),
+                is_closed: row[72] == 1,
+            };
+            if summary.last_pos > self.count {
+                return None;
+            }
+            let trace = summary.trace;
+            match self.traces.get_mut(&trace) {
+                Some(row) => row.summary = summary,
+                None => {
+                    let no = u32::try_from(self.by_no.len()).ok()?;
+                    self.by_no.push(trace);
+                    self.traces.insert(trace, TraceRow { no, summary, is_dirty: false });
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn load_keys(&mut self) -> Option<()> {
+        for row in self.key_log.all()?.chunks_exact(KEY) {
+            let no = u32::from_le_bytes(row[..4].try_into().ok()?);
+            let trace = *self.by_no.get(no as usize)?;
+            self.keys.entry(trace).or_default().push(number(&row[8..16])?);
+        }
+        Some(())
+    }
+
+    /// Number of events that the index knows.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Number of events when it was last saved.
+    pub fn saved(&self) -> u64 {
+        self.saved
+    }
+
+    pub fn id_max(&self) -> Option<EventId> {
+        self.id_max
+    }
+
+    pub fn trace(&self, trace: TraceId) -> Option<&TraceSummary> {
+        self.traces.get(&trace).map(|row| &row.summary)
+    }
+
+    /// Every trace, in the order of their first events.
+    pub fn traces(&self) -> impl Iterator<Item = &TraceSummary> {
+        self.by_no.iter().filter_map(|trace| self.trace(*trace))
+    }
+
+    /// Positions of the key events of a trace.
+    pub fn key_events(&self, trace: TraceId) -> &[u64] {
+        self.keys.get(&trace).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes the next event in. `nodes` are the tree's nodes that it completes.
+    pub fn add(&mut self, added: &Added, nodes: &[Digest]) {
+        let pos = self.count + 1;
+        let next_no = self.by_no.len() as u32;
+        let row = self.traces.entry(added.trace).or_insert_with(|| {
+            self.by_no.push(added.trace);
+            let (trace, head) = (added.trace, Digest::ZERO);
+            let summary = TraceSummary { trace, first_pos: pos, last_pos: 0, seq: 0, head, is_closed: false };
+            TraceRow { no: next_no, summary, is_dirty: true }
+        });
+        let entry = Entry {
+            id: added.id,
+            segment: added.segment,
+            offset: added.offset,
+            length: added.length,
+            trace_no: row.no,
+            seq: added.seq,
+            prev_pos: row.summary.last_pos,
+        };
+        row.is_dirty = true;
+        (row.summary.last_pos, row.summary.seq, row.summary.head) = (pos, added.seq, added.hash);
+        row.summary.is_closed |= added.closes;
+        entry.write(&mut self.entries.tail);
+        nodes.iter().for_each(|node| self.nodes.tail.extend_from_slice(&node.0));
+        if added.is_key_event {
+            self.key_log.tail.extend_from_slice(&row.no.to_le_bytes());
+            self.key_log.tail.extend_from_slice(&[0; 4]);
+            self.key_log.tail.extend_from_slice(&pos.to_le_bytes());
+            self.keys.entry(added.trace).or_default().push(pos);
+        }
+        self.id_max = self.id_max.max(Some(added.id));
+        self.count = pos;
+    }
+
+    /// Where the event at a position lies.
+    pub fn entry(&self, pos: u64) -> io::Result<Entry> {
+        if pos == 0 || pos > self.count {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mut bytes = [0; ENTRY];
+        self.entries.read((pos - 1) * ENTRY as u64, &mut bytes)?;
+        Entry::read(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Where the next event will lie, as far as the index knows.
+    pub fn end(&self) -> io::Result<Option<Place>> {
+        if self.count == 0 {
+            return Ok(None);
+        }
+        let last = self.entry(self.count)?;
+        Ok(Some(Place { segment: last.segment, offset: last.offset + u64::from(last.length) + 1 }))
+    }
+
+    /// A stored node of the tree.
+    pub fn node(&self, index: u64) -> io::Result<Digest> {
+        let mut bytes = [0; NODE];
+        self.nodes.read(index * NODE as u64, &mut bytes)?;
+        Ok(Digest(bytes))
+    }
+
+    /// The tree at an earlier size.
+    pub fn frontier(&self, size: u64) -> io::Result<Frontier> {
+        Frontier::load(size, &mut |index| self.node(index))
+    }
+
+    /// The tree's leaf of an event.
+    pub fn leaf(&self, pos: u64) -> io::Result<Digest> {
+        self.node(stored_index(0, pos - 1))
+    }
+
+    /// The position of an event of a trace, found by walking back from its end.
+    pub fn position_of(&self, trace: TraceId, seq: u64) -> io::Result<Option<u64>> {
+        let Some(summary) = self.trace(trace).filter(|summary| seq >= 1 && seq <= summary.seq) else {
+            return Ok(None);
+        };
+        let mut pos = summary.last_pos;
+        for _ in seq..summary.seq {
+            pos = self.entry(pos)?.prev_pos;
+        }
+        Ok(Some(pos))
+    }
+
+    /// Positions of the events of a trace from a number on, at most `limit`, in order.
+    pub fn positions(&self, trace: TraceId, from_seq: u64, limit: usize) -> io::Result<Vec<u64>> {
+        let Some(summary) = self.trace(trace) else { return Ok(Vec::new()) };
+        let from = from_seq.max(1);
+        let last = summary.seq.min(from.saturating_add(limit as u64).saturating_sub(1));
+        if last < from {
+            return Ok(Vec::new());
+        }
+        let Some(mut pos) = self.position_of(trace, last)? else { return Ok(Vec::new()) };
+        let mut out = vec![pos];
+        for _ in from..last {
+            pos = self.entry(pos)?.prev_pos;
+            out.push(pos);
+        }
+        out.reverse();
+        Ok(out)
+    }
+
+    /// The position of an event. Ids are nearly in order of time, so it looks where it should be before it looks everywhere.
+    pub fn find(&self, id: EventId) -> io::Result<Option<u64>> {
+        if self.id_max.is_none_or(|max| id > max) {
+            return Ok(None);
+        }
+        let (mut low, mut high) = (1, self.count + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle)?.id < id { low = middle + 1 } else { high = middle }
+        }
+        const NEAR: u64 = 2048;
+        let near = low.saturating_sub(NEAR).max(1)..=(low + NEAR).min(self.count);
+        for pos in near.chain(1..=self.count) {
+            if self.entry(pos)?.id == id {
+                return Ok(Some(pos));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every id that starts with these characters, at most `limit`.
+    pub fn find_prefix(&self, prefix: &str, limit: usize) -> io::Result<Vec<(EventId, u64)>> {
+        let mut out = Vec::new();
+        for pos in 1..=self.count {
+            let id = self.entry(pos)?.id;
+            if id.to_string().starts_with(prefix) {
+                out.push((id, pos));
+                if out.len() == limit {
+                    break;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Number of bytes that are not written yet.
+    pub fn pending(&self) -> usize {
+        self.entries.tail.len() + self.nodes.tail.len()
+    }
+
+    /// Hands the new parts to the operating system, without waiting for the disk.
+    pub fn write_out(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        let dir = self.dir.clone();
+        self.entries.write_out(disk, dir.join("entries"))?;
+        self.nodes.write_out(disk, dir.join("nodes"))?;
+        self.key_log.write_out(disk, dir.join("keys"))
+    }
+
+    /// Makes everything durable and says so in `meta`. The journal up to here must be durable already.
+    pub fn save(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        self.write_out(disk)?;
+        // A log with many outdated ends is written anew under another name; `meta` names the one that counts.
+        let rows = (self.trace_log.written + self.trace_log.tail.len() as u64) / TRACE as u64;
+        let mut generation = self.generation(disk);
+        if self.trace_log.file.is_none() || rows > 4 * self.by_no.len() as u64 + 4096 {
+            generation += 1;
+            self.trace_log = Column::default();
+            self.traces.values_mut().for_each(|row| row.is_dirty = true);
+        }
+        for trace in &self.by_no {
+            if let Some(row) = self.traces.get_mut(trace).filter(|row| row.is_dirty) {
+                write_row(&mut self.trace_log.tail, &row.summary);
+                row.is_dirty = false;
+            }
+        }
+        self.trace_log.write_out(disk, self.dir.join(format!("traces.{generation}")))?;
+        for column in [&self.entries, &self.nodes, &self.trace_log, &self.key_log] {
+            if let Some(file) = &column.file {
+                file.sync()?;
+            }
+        }
+        let meta = Meta {
+            count: self.count,
+            generation,
+            trace_log: self.trace_log.written,
+            key_log: self.key_log.written,
+            id_max: self.id_max,
+        };
+        write_atomic(disk, &self.dir.join("meta"), meta.to_text().as_bytes())?;
+        self.saved = self.count;
+        for name in disk.list(&self.dir)? {
+            if name.starts_with("traces.") && name != format!("traces.{generation}") {
+                disk.remove(&self.dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn generation(&self, disk: &dyn Disk) -> u64 {
+        let meta = read_file(disk, &self.dir.join("meta"), 4096).ok();
+        meta.and_then(|bytes| Meta::parse(&bytes)).map_or(0, |meta| meta.generation)
+    }
+}
+
+impl Column {
+    fn all(&self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.written).ok()?];
+        self.read(0, &mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+impl Entry {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.id.uuid().as_bytes());
+        out.extend_from_slice(&self.segment.to_le_bytes());
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.length.to_le_bytes());
+        out.extend_from_slice(&self.trace_no.to_le_bytes());
+        out.extend_from_slice(&self.seq.to_le_bytes());
+        out.extend_from_slice(&self.prev_pos.to_le_bytes());
+        out.extend_from_slice(&[0; 8]);
+    }
+
+    fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
+        Some(Entry {
+            id: EventId::new(Uuid7::from_bytes(bytes[..16].try_into().ok()?)?),
+            segment: number(&bytes[16..24])?,
+            offset: number(&bytes[24..32])?,
+            length: u32::from_le_bytes(bytes[32..36].try_into().ok()?),
+            trace_no: u32::from_le_bytes(bytes[36..40].try_into().ok()?),
+            seq: number(&bytes[40..48])?,
+            prev_pos: number(&bytes[48..56])?,
+        })
+    }
+}
+
+fn write_row(out: &mut Vec<u8>, summary: &TraceSummary) {
+    out.extend_from_slice(&summary.trace.to_key());
+    for n in [summary.first_pos, summary.last_pos, summary.seq] {
+        out.extend_from_slice(&n.to_le_bytes());
+    }
+    out.extend_from_slice(&summary.head.0);
+    out.push(u8::from(summary.is_closed));
+    out.extend_from_slice(&[0; TRACE - 73]);
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// How much of each file is good.
+struct Meta {
+    count: u64,
+    generation: u64,
+    trace_log: u64,
+    key_log: u64,
+    id_max: Option<EventId>,
+}
+
+impl Meta {
+    fn to_text(&self) -> String {
+        let id = self.id_max.map_or("none".to_owned(), |id| id.to_string());
+        let numbers = format!("{} {} {} {}", self.count, self.generation, self.trace_log, self.key_log);
+        let body = format!("baton-index 1\n{numbers}\n{id}\n");
+        format!("{body}{}\n", sha256(body.as_bytes()))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Meta> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+        let body = format!("{body}\n");
+        let mut lines = body.lines();
+        if lines.next()? != "baton-index 1" || sha256(body.as_bytes()).to_string() != check {
+            return None;
+        }
+        let numbers: Option<Vec<u64>> = lines.next()?.split(' ').map(|n| n.parse().ok()).collect();
+        let [count, generation, trace_log, key_log] = numbers?[..] else { return None };
+        let id_max = match lines.next()? {
+            "none" => None,
+            id => Some(id.parse().ok()?),
+        };
+        Some(Meta { count, generation, trace_log, key_log, id_max })
+    }
+}

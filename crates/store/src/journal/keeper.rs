@@ -1,0 +1,162 @@
+//! Signs checkpoints beside the writer, so that no append waits for one: after so many events, after so long, and at the end of every trace.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use baton_core::event::Durability;
+use baton_ledger::key::SecretKey;
+use baton_ledger::keyring::LedgerIdentity;
+use baton_ledger::merkle::Frontier;
+use baton_ledger::note::{Checkpoint, Statement};
+
+use super::checkpoints::NoteDir;
+use super::fs::Options;
+use crate::disk::DiskFile;
+
+/// A thread that is started with the first append and ends with the journal.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    notes: NoteDir,
+    ledger: LedgerIdentity,
+    key: Arc<SecretKey>,
+    options: Options,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    latest: Frontier,
+    signed: u64,
+    signed_at: Instant,
+    trace_closed: bool,
+    /// Written and not yet synced; only where appends are not synced themselves.
+    unsynced: Option<Arc<dyn DiskFile>>,
+    stop: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(notes: NoteDir, ledger: LedgerIdentity, key: Arc<SecretKey>, options: Options) -> Self {
+        let signed = notes.sizes().ok().and_then(|sizes| sizes.last().copied()).unwrap_or(0);
+        let state = State {
+            latest: Frontier::default(),
+            signed,
+            signed_at: Instant::now(),
+            trace_closed: false,
+            unsynced: None,
+            stop: false,
+        };
+        let inner = Inner { notes, ledger, key, options, state: Mutex::new(state), wake: Condvar::new() };
+        Keeper { inner: Arc::new(inner), thread: Mutex::new(None) }
+    }
+
+    /// Tells of a durable append.
+    pub(crate) fn notice(&self, tree: &Frontier, trace_closed: bool, segment: Option<Arc<dyn DiskFile>>) {
+        let mut state = self.inner.lock();
+        state.latest.clone_from(tree);
+        state.trace_closed |= trace_closed;
+        if self.inner.options.durability != Durability::Commit {
+            state.unsynced = segment;
+        }
+        if self.inner.is_due(&state) {
+            self.inner.wake.notify_one();
+        }
+        drop(state);
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let inner = self.inner.clone();
+            *thread = std::thread::Builder::new().name("baton-keeper".into()).spawn(move || inner.run()).ok();
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.inner.lock().stop = true;
+        self.inner.wake.notify_one();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends the thread and signs what is due.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        self.stop();
+        let mut state = self.inner.lock();
+        if self.inner.is_due(&state) { self.inner.sign(&mut state) } else { Ok(()) }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_due(&self, state: &State) -> bool {
+        let new = state.latest.size().saturating_sub(state.signed);
+        new >= self.options.checkpoint_every || (new > 0 && state.trace_closed)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.stop {
+            if !self.is_due(&state) {
+                let wait = self.options.checkpoint_after.min(std::time::Duration::from_secs(1));
+                state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if self.options.durability == Durability::Interval
+                && let Some(file) = state.unsynced.take()
+            {
+                drop(state);
+                // The next append syncs again and finds a lasting error itself.
+                let _ = file.sync();
+                state = self.lock();
+            }
+            let is_old = state.signed_at.elapsed() >= self.options.checkpoint_after;
+            if self.is_due(&state) || (is_old && state.latest.size() > state.signed) {
+                // A checkpoint that could not be kept is due again; the journal does not depend on it.
+                state = match self.keep(state) {
+                    Ok(state) => state,
+                    Err(_) => return,
+                };
+            }
+        }
+    }
+
+    /// Signs and keeps without holding the lock, so that no append waits.
+    fn keep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> io::Result<MutexGuard<'a, State>> {
+        let tree = state.latest.clone();
+        let unsynced = state.unsynced.take();
+        state.trace_closed = false;
+        drop(state);
+        // What a checkpoint vouches for is durable, whatever appends promise.
+        if let Some(file) = unsynced {
+            file.sync()?;
+        }
+        self.write(&tree)?;
+        let mut state = self.lock();
+        state.signed = state.signed.max(tree.size());
+        state.signed_at = Instant::now();
+        Ok(state)
+    }
+
+    fn sign(&self, state: &mut State) -> io::Result<()> {
+        self.write(&state.latest.clone())?;
+        state.signed = state.latest.size();
+        state.trace_closed = false;
+        Ok(())
+    }
+
+    fn write(&self, tree: &Frontier) -> io::Result<()> {
+        let checkpoint =
+            Checkpoint { origin: self.ledger.origin.clone(), size: tree.size(), root: tree.root() };
+        let note = checkpoint.sign(&self.key);
+        self.notes.keep(&Statement::Checkpoint(checkpoint), &note)
+    }
+}

@@ -1,0 +1,358 @@
+//! What opening finds: the last good place, and whether what lies beyond it is a torn write or something that no crash explains.
+//!
+//! Reading starts where the index ends. A write is torn if nothing valid was written after it: every line names the first event of its physical
+//! write (`commit`), and a write starts only after the one before is synced, so damage at or after the largest `commit` of any valid line was never
+//! acknowledged. Everything else is refused and left exactly as it is.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use baton_core::{Digest, TraceId};
+use baton_ledger::hash::leaf;
+use baton_ledger::keyring::LedgerIdentity;
+use baton_ledger::merkle::Frontier;
+use baton_ledger::record::{Flaw, Line};
+use baton_ledger::verify::{identity, is_cut_short};
+
+use super::checkpoints::NoteDir;
+use super::index::{Added, Index, Place};
+use super::segments::{self, Found, LineReader};
+use crate::disk::{Disk, Mode};
+use crate::layout::Layout;
+use crate::ports::OpenError;
+
+/// A journal as it was found.
+#[derive(Debug)]
+pub struct Opened {
+    pub ledger: LedgerIdentity,
+    /// Up to the last good event.
+    pub index: Index,
+    pub frontier: Frontier,
+    /// Where the next line goes.
+    pub end: Place,
+    pub tail: Tail,
+    /// Whether the index had to be read again from the first line.
+    pub is_rebuilt: bool,
+}
+
+/// What lies after the last good event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tail {
+    Clean,
+    /// Pre-fill that a clean close would have cut.
+    Filled,
+    /// The rest of a write that was never acknowledged.
+    Torn(String),
+    /// Something else: the line, and why.
+    Damaged {
+        line: u64,
+        why: String,
+    },
+}
+
+/// The line before, as far as order is concerned.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    batch: Option<(u32, u32)>,
+    commit: u64,
+}
+
+/// Finds the end of a journal. Changes nothing on the disk.
+pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
+    let firsts = segments::list(&**disk, layout).map_err(OpenError::io("list", layout.events()))?;
+    let Some(first) = firsts.first() else { return Err(OpenError::NotFound(layout.root().to_owned())) };
+    let ledger = read_identity(&**disk, layout, *first)?;
+    let notes = NoteDir::new(disk.clone(), layout);
+
+    let loaded = Index::load(&**disk, layout.index(), mode);
+    let witnessed = loaded.as_ref().map_or(0, Index::count);
+    let trusted = loaded.and_then(|index| {
+        let before = check_index(&**disk, layout, &index, &notes, &ledger)?;
+        Some((index, before))
+    });
+    let is_rebuilt = trusted.is_none();
+    let (index, before) = match trusted {
+        Some((index, before)) => (index, Some(before)),
+        None => (Index::empty(layout.index()), None),
+    };
+    let mut scan = Scan::start(index, before).map_err(OpenError::io("read", layout.index()))?;
+    let tail = scan.run(&**disk, layout, &firsts)?;
+    let opened = Opened {
+        ledger,
+        end: scan.end.unwrap_or(Place { segment: *first, offset: 0 }),
+        index: scan.index,
+        frontier: scan.frontier,
+        tail,
+        is_rebuilt,
+    };
+    refuse_loss(&opened, witnessed, &notes)?;
+    Ok(opened)
+}
+
+fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerIdentity, OpenError> {
+    let path = layout.segment(first);
+    let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let damaged = |why: String| OpenError::Damaged { line: 1, file: file_name(), why };
+    if first != 1 {
+        return Err(damaged("the first segment is missing".into()));
+    }
+    let file = disk.open(&path, Mode::Read).map_err(OpenError::io("read", &path))?;
+    let mut lines = LineReader::new(file, 0);
+    match lines.next().map_err(OpenError::io("read", &path))? {
+        Found::Line(line, _) => match Line::parse(line) {
+            Ok(line) => identity(&line).map_err(damaged),
+            Err(Flaw::Newer(version)) => Err(OpenError::Newer(version)),
+            Err(flaw) => Err(damaged(flaw.to_string())),
+        },
+        Found::Broken(_) => Err(damaged("the first line has no end".into())),
+        Found::End => Err(damaged("the segment is empty".into())),
+    }
+}
+
+/// Whether the index agrees with the journal's line at its end and with the last checkpoint. Gives that line's place in the order.
+fn check_index(
+    disk: &dyn Disk,
+    layout: &Layout,
+    index: &Index,
+    notes: &NoteDir,
+    ledger: &LedgerIdentity,
+) -> Option<Before> {
+    let entry = index.entry(index.count()).ok()?;
+    let file = disk.open(&layout.segment(entry.segment), Mode::Read).ok()?;
+    let mut bytes = vec![0; entry.length as usize + 1];
+    file.read_exact_at(&mut bytes, entry.offset).ok()?;
+    let line = Line::parse(bytes.strip_suffix(b"\n")?).ok()?;
+    let hash = line.link_hash(&line.body_digest());
+    let agrees = line.pos == index.count() && hash == line.hash && index.leaf(line.pos).ok()? == leaf(&hash);
+    let size = notes.sizes().ok()?.into_iter().rfind(|size| *size <= index.count());
+    let signed = match size {
+        None => true,
+        Some(size) => {
+            let (checkpoint, note) = notes.checkpoint(size).ok()?.ok()?;
+            note.check(&ledger.origin, &ledger.key).is_ok()
+                && index.frontier(size).ok()?.root() == checkpoint.root
+        }
+    };
+    (agrees && signed).then_some(Before { batch: line.batch, commit: line.effective_commit() })
+}
+
+/// Acknowledged events may not disappear: neither those that a kept checkpoint covers nor those that were saved in the index.
+fn refuse_loss(opened: &Opened, witnessed: u64, notes: &NoteDir) -> Result<(), OpenError> {
+    let have = opened.index.count();
+    if matches!(opened.tail, Tail::Damaged { .. }) {
+        return Ok(());
+    }
+    let cut = |expected, witness: String| Err(OpenError::Cut { have, expected, witness });
+    let sizes = notes.sizes().map_err(OpenError::io("list", "checkpoints"))?;
+    for size in sizes.into_iter().filter(|size| *size > have) {
+        let read = notes.checkpoint(size).map_err(OpenError::io("read", "checkpoints"))?;
+        if let Ok((checkpoint, note)) = read
+            && note.check(&opened.ledger.origin, &opened.ledger.key).is_ok()
+        {
+            return cut(checkpoint.size, format!("checkpoints/{size:020}"));
+        }
+    }
+    if witnessed > have { cut(witnessed, "the index".into()) } else { Ok(()) }
+}
+
+/// Reads on from the end of the index.
+struct Scan {
+    index: Index,
+    frontier: Frontier,
+    /// End of the last whole decision.
+    end: Option<Place>,
+    before: Option<Before>,
+    /// Events of a decision whose last one has not come yet.
+    open: Vec<Added>,
+    /// Ends of traces as moved by the events in `open`.
+    ahead: BTreeMap<TraceId, (u64, Digest)>,
+}
+
+impl Scan {
+    fn start(index: Index, before: Option<Before>) -> io::Result<Scan> {
+        let (end, frontier) = (index.end()?, index.frontier(index.count())?);
+        Ok(Scan { index, frontier, end, before, open: Vec::new(), ahead: BTreeMap::new() })
+    }
+
+    fn run(&mut self, disk: &dyn Disk, layout: &Layout, firsts: &[u64]) -> Result<Tail, OpenError> {
+        let from = self.end.unwrap_or(Place { segment: 1, offset: 0 });
+        for (i, first) in firsts.iter().enumerate().skip_while(|(_, first)| **first < from.segment) {
+            let path = layout.segment(*first);
+            let is_last = i + 1 == firsts.len();
+            let offset = if *first == from.segment { from.offset } else { 0 };
+            let next = self.index.count() + self.open.len() as u64 + 1;
+            if offset == 0 && *first != next {
+                let why = format!("a segment named {next:020} is expected here, this one is {first:020}");
+                return Ok(Tail::Damaged { line: next, why });
+            }
+            let file = disk.open(&path, Mode::Read).map_err(OpenError::io("read", &path))?;
+            let length = file.len().map_err(OpenError::io("read", &path))?;
+            if length < offset {
+                // The index knows more than is there; whoever opens decides by its count.
+                return Ok(Tail::Damaged {
+                    line: next,
+                    why: "the segment is shorter than the index says".into(),
+                });
+            }
+            let mut lines = LineReader::new(file, offset);
+            match self.read_segment(&mut lines, *first, is_last).map_err(OpenError::io("read", &path))? {
+                SegmentEnd::Whole => {}
+                SegmentEnd::Filled => return Ok(Tail::Filled),
+                SegmentEnd::Newer(version) => return Err(OpenError::Newer(version)),
+                SegmentEnd::Bad { line, why, commit_after } => {
+                    // A later segment is made only after this one was synced, so damage before it was durable once.
+                    let is_torn = is_last && commit_after.is_none_or(|commit| commit <= line) && line > 1;
+                    return Ok(if is_torn { Tail::Torn(why) } else { Tail::Damaged { line, why } });
+                }
+            }
+        }
+        if self.open.is_empty() {
+            Ok(Tail::Clean)
+        } else {
+            Ok(Tail::Torn("the last decision is incomplete".into()))
+        }
+    }
+
+    fn read_segment(
+        &mut self,
+        lines: &mut LineReader,
+        segment: u64,
+        is_last: bool,
+    ) -> io::Result<SegmentEnd> {
+        let mut bad: Option<(u64, String)> = None;
+        let mut commit_after: Option<u64> = None;
+        let mut only_blank_since_bad = false;
+        let mut count = 0u64;
+        loop {
+            let next = self.index.count() + self.open.len() as u64 + 1;
+            let (line, offset) = match lines.next()? {
+                Found::Line(line, offset) => (line, offset),
+                Found::Broken(_) => {
+                    bad.get_or_insert((next, "a line without an end".into()));
+                    only_blank_since_bad = false;
+                    continue;
+                }
+                Found::End => break,
+            };
+            count += 1;
+            if bad.is_some() {
+                // Only what was written later can show that this was durable once.
+                if let Ok(parsed) = Line::parse(line)
+                    && parsed.link_hash(&parsed.body_digest()) == parsed.hash
+                {
+                    commit_after = commit_after.max(Some(parsed.effective_commit()));
+                }
+                only_blank_since_bad &= line.is_empty();
+                continue;
+            }
+            if line.is_empty() {
+                bad = Some((next, "an empty line".into()));
+                only_blank_since_bad = true;
+                continue;
+            }
+            match self.take(line, segment, offset) {
+                Ok(()) => {}
+                Err(Refused::Newer(version)) => return Ok(SegmentEnd::Newer(version)),
+                Err(Refused::Bad(why)) => {
+                    let why =
+                        if is_cut_short(line) { format!("a line that was cut short: {why}") } else { why };
+                    bad = Some((next, why));
+                }
+            }
+        }
+        Ok(match bad {
+            None if count == 0 && self.end.is_none_or(|end| end.segment != segment) => {
+                let (line, why) = (self.index.count() + 1, "the segment is empty".to_owned());
+                // Segments get their name only once their first event is durable.
+                SegmentEnd::Bad { line, why, commit_after: Some(u64::MAX) }
+            }
+            None => SegmentEnd::Whole,
+            Some(_) if only_blank_since_bad && is_last && self.open.is_empty() && self.end.is_some() => {
+                SegmentEnd::Filled
+            }
+            Some((line, why)) => SegmentEnd::Bad { line, why, commit_after },
+        })
+    }
+
+    /// Takes one line in, or says why it does not follow.
+    fn take(&mut self, bytes: &[u8], segment: u64, offset: u64) -> Result<(), Refused> {
+        let bad = |why: String| Refused::Bad(why);
+        let line = Line::parse(bytes).map_err(|flaw| match flaw {
+            Flaw::Newer(version) => Refused::Newer(version),
+            flaw => bad(flaw.to_string()),
+        })?;
+        let hash = line.link_hash(&line.body_digest());
+        if hash != line.hash {
+            return Err(bad("its hash does not fit its content".into()));
+        }
+        let next = self.index.count() + self.open.len() as u64 + 1;
+        if line.pos != next {
+            return Err(bad(format!("pos {} where {next} is expected", line.pos)));
+        }
+        let (seq, prev) = self.ahead.get(&line.trace).copied().unwrap_or_else(|| {
+            self.index.trace(line.trace).map_or((0, Digest::ZERO), |summary| (summary.seq, summary.head))
+        });
+        if line.seq != seq + 1 || line.prev != prev {
+            return Err(bad(format!("it does not follow the end of {}", line.trace)));
+        }
+        if !self.follows(&line) {
+            return Err(bad("it does not follow the decision or write before it".into()));
+        }
+        self.before = Some(Before { batch: line.batch, commit: line.effective_commit() });
+        self.ahead.insert(line.trace, (line.seq, hash));
+        self.open.push(Added {
+            id: line.id,
+            trace: line.trace,
+            seq: line.seq,
+            hash,
+            segment,
+            offset,
+            length: bytes.len() as u32,
+            closes: line.event_type == "trace.closed",
+            is_key_event: matches!(line.event_type, "key_bound" | "key_rotated" | "key_revoked"),
+        });
+        if line.batch.is_none_or(|(i, n)| i == n) {
+            self.close_decision(Place { segment, offset: offset + bytes.len() as u64 + 1 });
+        }
+        Ok(())
+    }
+
+    fn follows(&self, line: &Line<'_>) -> bool {
+        match self.before {
+            None => line.commit.is_none() && line.batch.is_none_or(|(i, _)| i == 1),
+            Some(before) => {
+                let same_write = line.commit.is_none_or(|commit| commit == before.commit);
+                let goes_on = match before.batch {
+                    Some((i, n)) if i < n => {
+                        line.batch == Some((i + 1, n)) && line.effective_commit() == before.commit
+                    }
+                    _ => line.batch.is_none_or(|(i, _)| i == 1),
+                };
+                same_write && goes_on
+            }
+        }
+    }
+
+    fn close_decision(&mut self, end: Place) {
+        let mut nodes = Vec::new();
+        for added in self.open.drain(..) {
+            nodes.clear();
+            self.frontier.push(leaf(&added.hash), |node| nodes.push(node));
+            self.index.add(&added, &nodes);
+        }
+        self.ahead.clear();
+        self.end = Some(end);
+    }
+}
+
+enum Refused {
+    Newer(i64),
+    Bad(String),
+}
+
+enum SegmentEnd {
+    Whole,
+    Filled,
+    Newer(i64),
+    Bad { line: u64, why: String, commit_after: Option<u64> },
+}

@@ -1,0 +1,136 @@
+//! The promises behind which durable things live. An implementation keeps them or says so with an error; [`crate::conformance`] is one suite for all.
+//!
+//! The calls block. An asynchronous runtime gives them a thread; a database behind them is reached over its own connection.
+
+use std::io;
+use std::path::PathBuf;
+
+use baton_core::{Digest, EventId, TraceId};
+use baton_ledger::keyring::{KeyRing, LedgerIdentity};
+use baton_ledger::merkle::Frontier;
+use baton_ledger::seal::{Proposal, Receipt, Refusal};
+
+/// One append-only, hash-chained journal.
+///
+/// What breaks if an implementation lies:
+/// - `append` returns before the events are durable: a crash loses what a caller already acted on;
+/// - `append` is not atomic: a decision is half recorded and replay reaches a state that never was;
+/// - `append` ignores `decided_on`: two agents win the same race;
+/// - positions are handed out that later disappear: readers that follow by position skip events;
+/// - `read` shows events before they are durable: a reader reacts to something that a crash undoes.
+pub trait Journal: Send + Sync {
+    /// Appends the events of one decision, all or none, in order, and returns once they are durable.
+    fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError>;
+
+    /// The name and key of this ledger.
+    fn ledger(&self) -> LedgerIdentity;
+
+    /// Number of durable events.
+    fn size(&self) -> u64;
+
+    /// The tree over all durable events.
+    fn tree(&self) -> Frontier;
+
+    /// A stored node of the tree, by its place in order of completion.
+    fn node(&self, index: u64) -> Result<Digest, ReadError>;
+
+    /// The present end of a trace.
+    fn trace(&self, trace: TraceId) -> Option<TraceSummary>;
+
+    /// Every trace, in the order of their first events.
+    fn traces(&self) -> Vec<TraceSummary>;
+
+    /// The keys that a trace knows.
+    fn keys(&self, trace: TraceId) -> Result<KeyRing, ReadError>;
+
+    /// At most `limit` lines from a position on, in order.
+    fn read(&self, from: u64, limit: usize) -> Result<Vec<StoredLine>, ReadError>;
+
+    /// At most `limit` lines of one trace from a number on, in order.
+    fn read_trace(&self, trace: TraceId, from_seq: u64, limit: usize) -> Result<Vec<StoredLine>, ReadError>;
+
+    /// The position of an event, or `None`.
+    fn find(&self, id: EventId) -> Result<Option<u64>, ReadError>;
+}
+
+/// A record as it is stored, without its line feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredLine {
+    pub pos: u64,
+    pub text: String,
+}
+
+/// A trace at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceSummary {
+    pub trace: TraceId,
+    pub first_pos: u64,
+    pub last_pos: u64,
+    pub seq: u64,
+    pub head: Digest,
+    pub is_closed: bool,
+}
+
+/// Why nothing was appended.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AppendError {
+    /// A rule forbids it. The journal goes on.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The disk is full; nothing was written. The journal goes on once there is room.
+    #[error("the disk is full: {0}")]
+    Full(String),
+    /// Writing failed before anything was promised; it was taken back. The journal goes on.
+    #[error("writing failed and was taken back: {0}")]
+    Write(String),
+    /// A sync failed, or a write could not be taken back. Whether the events are durable is unknown; nothing more is written until the
+    /// journal is opened anew.
+    #[error("the journal stopped: {0}")]
+    Poisoned(String),
+}
+
+/// Why something stored could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("cannot read {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("position {pos} of the journal does not read as a record: {why}")]
+    Damaged { pos: u64, why: String },
+}
+
+/// Why a journal does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0} holds no ledger")]
+    NotFound(PathBuf),
+    #[error("cannot {action} {path}: {source}")]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// The disk is full: nothing could be changed.
+    #[error("the disk is full, at {0}")]
+    Full(PathBuf),
+    /// Damage that no crash explains. Nothing was changed.
+    #[error("the ledger is damaged at line {line} ({file}): {why}")]
+    Damaged { line: u64, file: String, why: String },
+    /// Events that a checkpoint or the index vouches for are gone. Nothing was changed.
+    #[error("the ledger ends at {have} events, but {witness} covers {expected}")]
+    Cut { have: u64, expected: u64, witness: String },
+    #[error("the ledger is of format version {0}; this Baton reads version 1")]
+    Newer(i64),
+    #[error(transparent)]
+    Key(#[from] crate::keys::Error),
+    #[error("the recovery could not be recorded: {0}")]
+    Recovery(String),
+}
+
+impl OpenError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
+        let path = path.into();
+        move |source| {
+            if source.kind() == io::ErrorKind::StorageFull {
+                OpenError::Full(path)
+            } else {
+                OpenError::Io { action, path, source }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Agents' keys as the ledger knows them: the trace `ledger` is the register, every other trace binds a key before its first use there.
+
+use baton_core::{AgentName, Event, KeyGrant, KeyId, Payload, Role, TraceId};
+use baton_ledger::body::Body;
+use baton_ledger::key::{PublicKey, SecretKey};
+use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal};
+
+use crate::journal::fs::own_event;
+use crate::ports::{AppendError, Journal, ReadError};
+
+/// An agent's key in the register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentKey {
+    pub agent: AgentName,
+    pub public: PublicKey,
+    pub roles: Vec<Role>,
+    pub is_valid: bool,
+}
+
+/// Why a key operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("agent {0} has no key")]
+    NoKey(AgentName),
+    #[error("agent {agent} already has the key {key}")]
+    HasKey { agent: AgentName, key: KeyId },
+}
+
+/// All keys that were ever registered.
+pub fn agent_keys(journal: &dyn Journal) -> Result<Vec<AgentKey>, ReadError> {
+    let keys = journal.keys(TraceId::Ledger)?;
+    let list = keys.iter().map(|(public, agent, roles, is_valid)| AgentKey {
+        agent: agent.clone(),
+        public,
+        roles: roles.to_vec(),
+        is_valid,
+    });
+    Ok(list.collect())
+}
+
+/// The valid key of an agent.
+pub fn agent_key(journal: &dyn Journal, agent: &AgentName) -> Result<Option<AgentKey>, ReadError> {
+    Ok(agent_keys(journal)?.into_iter().find(|key| key.agent == *agent && key.is_valid))
+}
+
+fn grant(agent: &AgentName, public: &PublicKey, roles: &[Role]) -> KeyGrant {
+    KeyGrant { key: public.id(), public: public.to_text(), agent: agent.clone(), roles: roles.to_vec() }
+}
+
+/// An event of Baton's own, signed with the ledger's key.
+pub fn signed_own(trace: TraceId, payload: Payload, ledger_key: &SecretKey) -> Result<Checked, AppendError> {
+    let event = own_event(trace, payload)?;
+    let body = Body::signed(event, ledger_key).map_err(|e| Refusal::Form(e.to_string()))?;
+    Ok(Checked::just_signed(body, ledger_key))
+}
+
+/// Registers a key for an agent.
+pub fn bind(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    agent: &AgentName,
+    public: &PublicKey,
+    roles: &[Role],
+) -> Result<Vec<Receipt>, Error> {
+    if let Some(known) = agent_key(journal, agent)? {
+        return Err(Error::HasKey { agent: agent.clone(), key: known.public.id() });
+    }
+    let bound = Payload::KeyBound(grant(agent, public, roles));
+    let events = vec![signed_own(TraceId::Ledger, bound, ledger_key)?];
+    Ok(journal.append(Proposal { events, decided_on: Vec::new() })?)
+}
+
+/// Replaces an agent's key, in the register and in every open trace that binds it, in one decision.
+pub fn rotate(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    agent: &AgentName,
+    new: &PublicKey,
+    roles: &[Role],
+) -> Result<Vec<Receipt>, Error> {
+    let old = agent_key(journal, agent)?.ok_or_else(|| Error::NoKey(agent.clone()))?;
+    let payload = Payload::KeyRotated { old: old.public.id(), new: grant(agent, new, roles) };
+    everywhere(journal, ledger_key, old.public.id(), &payload)
+}
+
+/// Ends an agent's key, in the register and in every open trace that binds it, in one decision.
+pub fn revoke(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    agent: &AgentName,
+    reason: &str,
+) -> Result<Vec<Receipt>, Error> {
+    let old = agent_key(journal, agent)?.ok_or_else(|| Error::NoKey(agent.clone()))?;
+    let payload = Payload::KeyRevoked { key: old.public.id(), reason: reason.to_owned() };
+    everywhere(journal, ledger_key, old.public.id(), &payload)
+}
+
+fn everywhere(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    key: KeyId,
+    payload: &Payload,
+) -> Result<Vec<Receipt>, Error> {
+    let (mut events, mut decided_on) = (Vec::new(), Vec::new());
+    for summary in journal.traces().into_iter().filter(|summary| !summary.is_closed) {
+        if journal.keys(summary.trace)?.is_valid(key) {
+            events.push(signed_own(summary.trace, payload.clone(), ledger_key)?);
+            decided_on.push((summary.trace, summary.seq));
+        }
+    }
+    Ok(journal.append(Proposal { events, decided_on })?)
+}
+
+/// Makes the proposal of one agent's decision: binds its key first in every trace that does not know it yet.
+pub fn propose(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    events: Vec<Event>,
+    signer: Option<(&SecretKey, &AgentKey)>,
+) -> Result<Proposal, Error> {
+    let form = |e: baton_ledger::body::Error| AppendError::Refused(Refusal::Form(e.to_string()));
+    let mut checked: Vec<Checked> = Vec::with_capacity(events.len());
+    for event in events {
+        match signer {
+            None => {
+                let body = Body::unsigned(&event).map_err(form)?;
+                checked.push(Checked::unsigned(body).map_err(AppendError::Refused)?);
+            }
+            Some((secret, registered)) => {
+                preface(journal, ledger_key, event.trace, registered, &mut checked)?;
+                let body = Body::signed(event, secret).map_err(form)?;
+                checked.push(Checked::just_signed(body, secret));
+            }
+        }
+    }
+    Ok(Proposal { events: checked, decided_on: Vec::new() })
+}
+
+/// Puts `key_bound` before the first use of a key in a trace.
+pub fn preface(
+    journal: &dyn Journal,
+    ledger_key: &SecretKey,
+    trace: TraceId,
+    registered: &AgentKey,
+    before: &mut Vec<Checked>,
+) -> Result<(), Error> {
+    let key = registered.public.id();
+    let is_prefaced = |checked: &Checked| {
+        checked.body().trace == trace
+            && checked.body().key_event.as_ref().is_some_and(|event| event.binds(key))
+    };
+    if journal.keys(trace)?.knows(key) || before.iter().any(is_prefaced) {
+        return Ok(());
+    }
+    let grant = grant(&registered.agent, &registered.public, &registered.roles);
+    before.push(signed_own(trace, Payload::KeyBound(grant), ledger_key)?);
+    Ok(())
+}
