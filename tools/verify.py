@@ -30,8 +30,12 @@ def require(condition, code, detail):
         raise Fault(code, detail)
 
 
+def well_formed(condition, detail): require(condition, "SCHEMA_INVALID", detail)
+def key_fits(condition, detail): require(condition, "KEY_UNKNOWN", detail)
 def agree(condition, detail): require(condition, "CHECKPOINT_MISMATCH", detail)
 def sha256(*parts): return hashlib.sha256(b"".join(parts)).digest()
+def size_and_hash(data): return len(data), sha256(data).hex()
+def key_id(public): return "key_ed25519_" + sha256(public).hex()[:16]
 
 
 def from_base64(encoded, length=None):
@@ -51,12 +55,6 @@ def depths(line):
     return list(itertools.accumulate(1 if bracket in b"[{" else -1 for bracket in brackets))
 
 
-def strict_integer(token):
-    if len(token) > 17 or abs(int(token)) > MAX_INTEGER:
-        raise ValueError("integer out of range")
-    return int(token)
-
-
 def es_number(value):
     """A double as ECMAScript prints it. Python's repr has the same digits, but uses an exponent already below 0.0001."""
     if value.is_integer() and abs(value) < 1e21:
@@ -72,19 +70,20 @@ def jcs(value):
         return b"{%s}" % b",".join(jcs(name) + b":" + jcs(value[name]) for name in names)
     if isinstance(value, list):
         return b"[%s]" % b",".join(map(jcs, value))
+    if type(value) is int and abs(value) > MAX_INTEGER:
+        raise ValueError("an integer out of range")
     return (es_number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)).encode("utf-8")
 
 
 def parse_canonical(line):
-    """What the line means, if printing that gives the line again: a member name that occurs twice, for one, does not."""
-    deepest = max(depths(line), default=0)
-    require(len(line) <= MAX_LINE and deepest <= MAX_DEPTH, "SCHEMA_INVALID", "the line is too long or nested too deep")
+    """What the line means, if printing that gives the same line; where a member name occurs twice, for one, it does not."""
+    well_formed(len(line) <= MAX_LINE and max(depths(line), default=0) <= MAX_DEPTH, "the line is too long or nested too deep")
     try:
-        value = json.loads(line.decode("utf-8"), parse_int=strict_integer)
+        value = json.loads(line.decode("utf-8"))
         canonical = isinstance(value, dict) and jcs(value) == line
     except ValueError as error:
         raise Fault("SCHEMA_INVALID", "not canonical JSON: %s" % error)
-    require(canonical, "SCHEMA_INVALID", "not one canonical JSON object")
+    well_formed(canonical, "not one canonical JSON object")
     return value
 
 
@@ -121,9 +120,6 @@ def signature_checks(public, message, signature):
     return True
 
 
-def key_id(public): return "key_ed25519_" + sha256(public).hex()[:16]
-
-
 def public_bytes(value):
     """The 32 bytes of a public key in text, or None where it is not one that strict verification takes."""
     public = from_base64(value[8:], 32) if isinstance(value, str) and value.startswith("ed25519:") else None
@@ -150,12 +146,10 @@ def members(required, optional={}, others_allowed=False):
 
 
 def is_time(value):
-    if not matching(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")(value):
-        return False
-    year, *rest = map(int, re.split("[-T:]", value[:19]))
+    form = isinstance(value, str) and re.fullmatch(r"(?a)(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.\d{3}Z", value)
     try:
         # The calendar repeats every 400 years, and Python's has no year 0.
-        return bool(datetime.datetime(2000 + year % 400, *rest))
+        return bool(form and datetime.datetime(2000 + int(form[1]) % 400, *map(int, form.groups()[1:])))
     except ValueError:
         return False
 
@@ -183,22 +177,21 @@ MUST_SIGN = """proposal_created proposal_reviewed tool_intent_signed tool_intent
     final_statement_signed verification_run_completed override_recorded trace_aborted AgentSessionCompleted key_bound
     key_rotated key_revoked ledger.created ledger.recovered task.approved task.rejected ci.reported""".split()
 ROLE_OF_TYPE = {kind: role for role, kinds in {
-    "planner": "proposal_created",
-    "executor": """tool_intent_signed tool_execution_started tool_execution_completed tool_execution_failed
-        artifact_recorded claim_issued final_statement_signed""",
-    "critic": "proposal_reviewed tool_intent_reviewed claim_challenged",
-    "auditor": "verification_run_started verification_run_completed",
-    "operator": "trace_aborted override_recorded",
-    "system": """session_initialized key_bound key_rotated key_revoked ledger.created ledger.recovered
-        trace.opened trace.closed"""}.items() for kind in kinds.split()}
+    "planner": "proposal_created", "critic": "proposal_reviewed tool_intent_reviewed claim_challenged",
+    "auditor": "verification_run_started verification_run_completed", "operator": "trace_aborted override_recorded",
+    "executor": "tool_intent_signed tool_execution_started tool_execution_completed tool_execution_failed artifact_recorded "
+                "claim_issued final_statement_signed",
+    "system": "session_initialized key_bound key_rotated key_revoked ledger.created ledger.recovered trace.opened trace.closed",
+}.items() for kind in kinds.split()}
 
 
 def parse_record(line):
     """Check 1 of §10, without what concerns a bundle."""
     record = parse_canonical(line)
     require(not integer(2)(record.get("v")), None, "the record is of a newer format version")
-    require(is_record(record) and record.get("commit", 0) < record["pos"]
-            and record["actor"].get("key") == record.get("sig", {}).get("key"), "SCHEMA_INVALID", "the record is malformed")
+    well_formed(is_record(record), "the record has not the members it should")
+    well_formed(record.get("commit", 0) < record["pos"], "commit is not before pos")
+    well_formed(record["actor"].get("key") == record.get("sig", {}).get("key"), "sig and actor.key differ")
     return record
 
 
@@ -223,6 +216,12 @@ def check_event_signature(record, public):
 def node(left, right): return sha256(b"\x01", left, right)
 def leaf_of(record): return sha256(b"\x00", bytes.fromhex(record["hash"]))
 def split_point(size): return 1 << (size - 1).bit_length() - 1
+
+
+def parse_nodes(encoded):
+    nodes = [from_base64(item, 32) for item in encoded]
+    well_formed(None not in nodes, "a node of the proof is malformed")
+    return nodes
 
 
 def root_by_inclusion(leaf, index, size, nodes):
@@ -263,31 +262,27 @@ def open_note(raw, origin, public):
     about, digest = re.fullmatch(re.escape(origin) + "(?:/trace/(%s))?" % TRACE_ID, lines[0]), from_base64(lines[2], 32)
     agree(about, "the note is of another origin")
     agree(is_decimal(lines[1]) and digest and not (about[1] and lines[1] == "0"), "the note's text is malformed")
-    signed, key_hash, found = "\n".join(lines[:3]) + "\n", sha256(origin.encode(), b"\n\x01", public)[:4], False
-    for line in lines[4:-1]:
-        form = re.fullmatch("\u2014 ([^ +]+) ([^ ]+)", line)
-        value = from_base64(form[2]) if form else None
-        agree(value and len(value) >= 5, "the note has a malformed signature line")
-        if form[1] == origin and value[:4] == key_hash:
-            agree(signature_checks(public, signed.encode(), value[4:]), "the note's signature does not check")
-            found = True
-    agree(found, "the note is not signed by the ledger's key")
+    forms = [re.fullmatch("\u2014 ([^ +]+) ([^ ]+)", line) for line in lines[4:-1]]
+    signatures = [(form[1], from_base64(form[2]) or b"") for form in forms if form]
+    agree(all(forms) and all(len(value) >= 5 for _, value in signatures), "the note has a malformed signature line")
+    signed, own = "\n".join(lines[:3] + [""]).encode(), (origin, sha256(origin.encode(), b"\n\x01", public)[:4])
+    checks = [signature_checks(public, signed, value[4:]) for name, value in signatures if (name, value[:4]) == own]
+    agree(checks and all(checks), "the ledger's key has not signed the note, or its signature does not check")
     return about[1], int(lines[1]), digest
 
 
 # ---- The checks of one line (§10) ----
 
 def is_creation(record):
+    """Whether this is ledger.created in the one place where it may be."""
     return record["type"] == "ledger.created" and record["trace"] == "ledger" and record["seq"] == record["pos"] == 1
 
 
 class Ledger:
-    """What the lines so far have established. A bundle names origin and key beforehand; in a journal the first line does.
-
-    `stored` gives size and hash of the bytes that are filed under a hash, or None; it is None where no bytes are at hand.
-    """
+    """What the lines so far have established. A bundle names origin and key beforehand; in a journal the first line does."""
 
     def __init__(self, stored, origin=None, public=None):
+        # `stored` tells size and hash of what is filed under a hash, or None; it is itself None where no bytes are at hand.
         self.stored, self.origin, self.public = stored, origin, public
         self.traces, self.ids, self.cited_sizes, self.leaves, self.subtrees = {}, set(), {}, [], {}
 
@@ -313,27 +308,26 @@ class Ledger:
     def check_chain(self, record, hashes):
         require(record["prev"] == (hashes[-1] if hashes else "0" * 64), "CHAIN_BREAK", "prev is not the hash before")
         seen = record.get("seen")
-        in_reach = seen is None or seen["seq"] < record["seq"] <= seen["seq"] + MAX_SEEN
-        require(in_reach and (seen is None or hashes[seen["seq"] - 1] == seen["hash"]), "CHAIN_BREAK", "seen does not fit")
+        if seen:
+            in_reach = seen["seq"] < record["seq"] <= seen["seq"] + MAX_SEEN
+            require(in_reach and hashes[seen["seq"] - 1] == seen["hash"], "CHAIN_BREAK", "seen does not name an earlier event")
 
     def apply_key_event(self, kind, payload, signed_by, keys):
         """Check 6 of a key event. It may take effect at once: its own signer, the ledger's key, is not affected."""
-        def fit(condition, detail):
-            require(condition, "KEY_UNKNOWN", detail)
-        fit(KEY_PAYLOADS[kind](payload), "the payload of the key event is malformed")
+        key_fits(KEY_PAYLOADS[kind](payload), "the payload of the key event is malformed")
         public, new = public_bytes(payload.get("public")), payload["by" if kind == "key_rotated" else "key"]
         if kind == "ledger.created":
             if self.public is None:
                 self.origin, self.public = payload["origin"], public
-            fit((self.origin, self.public) == (payload["origin"], public), "ledger.created names another origin or key")
-        fit(signed_by == key_id(self.public), "a key event is not signed by the ledger's key")
-        fit(kind == "key_revoked" or new == key_id(public), "the key id is not that of the public key")
+            key_fits((self.origin, self.public) == (payload["origin"], public), "ledger.created names another origin or key")
+        key_fits(signed_by == key_id(self.public), "a key event is not signed by the ledger's key")
+        key_fits(kind == "key_revoked" or new == key_id(public), "the key id is not that of the public key")
         if kind in ("key_rotated", "key_revoked"):
             old = keys.get(payload["key"])
-            fit(old and old.valid, "the key is not bound and valid here")
+            key_fits(old and old.valid, "the key is not bound and valid here")
             old.valid = False
         if kind in ("key_rotated", "key_bound"):
-            fit(new not in keys and new != key_id(self.public), "the trace knows the key already")
+            key_fits(new not in keys and new != key_id(self.public), "the trace knows the key already")
             keys[new] = SimpleNamespace(public=public, agent=payload["agent"], roles=payload["roles"], valid=True)
 
     def check_actor(self, record, keys):
@@ -342,7 +336,7 @@ class Ledger:
         if "sig" in record:
             ledger_key = SimpleNamespace(public=self.public, agent="baton", roles=["system"], valid=True)
             signer = {**keys, key_id(self.public): ledger_key}.get(record["sig"]["key"])
-            require(signer and signer.agent == record["actor"]["agent"], "KEY_UNKNOWN", "the key is not bound to this agent here")
+            key_fits(signer and signer.agent == record["actor"]["agent"], "the key is not bound to this agent here")
             require(signer.valid, "KEY_REVOKED", "the key was rotated away or revoked before")
             check_event_signature(record, signer.public)
             roles = signer.roles
@@ -351,9 +345,9 @@ class Ledger:
 
     def check_order(self, record, closed):
         kind, in_ledger = record["type"], record["trace"] == "ledger"
-        require(not closed and not (in_ledger and kind == "trace.closed"), "ORDER_VIOLATION", "the trace is or stays open")
+        require(not closed and not (in_ledger and kind == "trace.closed"), "ORDER_VIOLATION", "the trace is closed, or never is")
         if kind == "ledger.created" or in_ledger and record["seq"] == 1:
-            require(is_creation(record), "ORDER_VIOLATION", "the ledger does not start with ledger.created, or not only")
+            require(is_creation(record), "ORDER_VIOLATION", "ledger.created is not what the ledger starts with")
 
     def check_artifacts(self, record):
         cited = [(artifact["bytes"], artifact["sha256"]) for artifact in record["artifacts"]]
@@ -388,18 +382,11 @@ class Ledger:
 
 # ---- The report (§10) ----
 
-def new_report():
-    """Where a check leaves what it learns; it ends by raising its first failure or by returning the ledger's key."""
-    return SimpleNamespace(trust=None, covered=False, warnings=[], line=None, pos=None, events=0, head=None)
-
-
-def count_event(report, record):
-    report.line, report.pos, report.events, report.head = None, None, report.events + 1, record["hash"]
-
-
 def verify(check, *inputs):
-    """Runs one of the checks below and words the answer."""
-    report, failed, code = new_report(), True, None
+    """Runs one of the checks below, which raises its first failure or returns the ledger's key, and words the answer."""
+    # `covered` says whether a note that the reader gave covers the end, and is None where one was expected but not given.
+    report = SimpleNamespace(trust=None, covered=False, warnings=[], line=None, pos=None, events=0, head=None)
+    failed, code = True, None
     try:
         public = check(report, *inputs)
         require(report.trust is None or public in report.trust, "KEY_UNKNOWN", "the ledger's key is not a trusted one")
@@ -409,17 +396,19 @@ def verify(check, *inputs):
     except OSError as error:
         detail = str(error)
     findings = [{"code": code, "line": report.line, "pos": report.pos, "detail": detail}] if failed else []
-    if report.trust is None and (code or not failed):
-        report.warnings.append("KEY_UNPINNED")
+    if code or not failed:
+        report.warnings += ["NO_CHECKPOINT"] * (report.covered is None) + ["KEY_UNPINNED"] * (report.trust is None)
     findings += [{"code": warning, "line": None, "pos": None, "detail": WARNINGS[warning]} for warning in report.warnings]
     verdict = "fail" if code else "unknown" if failed else "pass-with-warnings" if report.warnings else "pass"
     integrity = "intact" if code == "TAIL_CUT" or not failed else "broken" if code else "unknown"
-    if code == "TAIL_CUT" or "TORN_TAIL" in report.warnings:
-        completeness = "incomplete"
-    else:
-        completeness = "unknown" if failed else "complete" if report.covered and report.trust else "self-consistent"
+    completeness = ("incomplete" if code == "TAIL_CUT" or "TORN_TAIL" in report.warnings else "unknown" if failed
+                    else "complete" if report.covered and report.trust else "self-consistent")
     return {"verdict": verdict, "integrity": integrity, "completeness": completeness, "events": report.events,
             "head": report.head, "findings": findings}
+
+
+def count_event(report, record):
+    report.line, report.pos, report.events, report.head = None, None, report.events + 1, record["hash"]
 
 
 # ---- The journal (§1) ----
@@ -457,7 +446,7 @@ def check_journal(report, segments, stored, kept, given):
     for which, (first, read) in enumerate(segments, 1):
         lines, torn = split_segment(read(), which == len(segments))
         if not lines and not torn and len(segments) > 1:
-            lines = [b""]
+            lines = [b""]  # The place where its first line would be must not parse.
         for offset, line in enumerate(lines):
             report.line = report.pos = report.events + 1
             before, record = record, parse_record(line)
@@ -473,10 +462,7 @@ def check_journal(report, segments, stored, kept, given):
         report.warnings.append("ARTIFACT_UNCHECKED")
     for name, read in kept:
         ledger.check_note(read(), name)
-    if given is None:
-        report.warnings.append("NO_CHECKPOINT")
-    else:
-        report.covered = ledger.check_note(given) == (None, True)
+    report.covered = None if given is None else ledger.check_note(given) == (None, True)
     return ledger.public
 
 
@@ -484,19 +470,12 @@ def check_journal(report, segments, stored, kept, given):
 
 is_header = members({"bundle": integer(1, 1), "events": integer(1), "inline": is_bool, "origin": is_origin, "public": is_public,
                      "size": integer(0), "trace": is_trace})
-is_proof = members({"hashes": array(base64_of(32)), "index": integer(0)})
-
-
-def unwrap_event(line, trace):
-    require(line.startswith(b'{"event":') and line.endswith(b"}"), "SCHEMA_INVALID", "not an event line")
-    record = parse_record(line[9:-1])
-    require(record["trace"] == trace, "SCHEMA_INVALID", "an event of another trace")
-    return record
+is_proof = members({"hashes": array(text()), "index": integer(0)})
 
 
 def unwrap(line, name, fits):
     wrapped = parse_canonical(line)
-    require(members({name: fits})(wrapped), "SCHEMA_INVALID", "not a well-formed line of " + name)
+    well_formed(members({name: fits})(wrapped), "not a well-formed line of " + name)
     return wrapped[name]
 
 
@@ -508,7 +487,7 @@ def check_artifact_lines(lines, name, size):
         before = b'{"artifact":{"bytes":%d,"chunk":%d,"chunks":%d,"data":"' % (size, number, chunks)
         encoded = line[len(before):-len(after)]
         data = from_base64(encoded.decode("latin-1"), min(CHUNK, size - (number - 1) * CHUNK))
-        require(line == before + encoded + after and data is not None, "SCHEMA_INVALID", "not the expected chunk of an artifact")
+        well_formed(line == before + encoded + after and data is not None, "not the expected chunk of an artifact")
         content.update(data)
     require(content.hexdigest() == name, "ARTIFACT_HASH_MISMATCH", "the data of an artifact have another hash")
 
@@ -520,19 +499,18 @@ def check_head_and_proof(lines, ledger, header, last):
     of_trace, size, root = open_note(unwrap(next(lines, b""), "checkpoint", text()).encode(), ledger.origin, ledger.public)
     agree(of_trace is None and size == header["size"], "the checkpoint is not the one that the header names")
     proof = unwrap(next(lines, b""), "proof", is_proof)
+    path = parse_nodes(proof["hashes"])
     agree(proof["index"] == last["pos"] - 1, "the proof is of another event")
-    check_inclusion(last, [from_base64(encoded) for encoded in proof["hashes"]], size, root)
+    check_inclusion(last, path, size, root)
     return root
 
 
 def given_covers_bundle(ledger, header, root, given):
     """A tree does not show which event of a trace is the last, so only a head of this trace can cover the end."""
-    trace_id, size, given_root = open_note(given, ledger.origin, ledger.public)
-    if trace_id is None:
-        agree(size != header["size"] or given_root == root, "the given checkpoint has another root")
-        return False
-    agree(trace_id == header["trace"], "the given head is of another trace")
-    return ledger.check_note(given) == (trace_id, True)
+    trace_id, number, digest = open_note(given, ledger.origin, ledger.public)
+    agree(trace_id in (None, header["trace"]), "the given head is of another trace")
+    agree(trace_id or number != header["size"] or digest == root, "the given checkpoint has another root")
+    return trace_id is not None and ledger.check_note(given) == (trace_id, True)
 
 
 def expected_report(records, artifacts):
@@ -547,11 +525,14 @@ def check_bundle(report, data, given):
     *lines, unterminated = data.split(b"\n")
     lines, records = iter(lines), []
     header = parse_canonical(next(lines, b""))
-    require(is_header(header), "SCHEMA_INVALID", "the bundle's first line is malformed")
+    well_formed(is_header(header), "the bundle's first line is malformed")
     # Until an artifact's lines come, its first citation says what it is; another one may not contradict.
     ledger = Ledger(lambda name: (ledger.cited_sizes[name], name), header["origin"], public_bytes(header["public"]))
-    for report.line in range(1, header["events"] + 1):
-        record = unwrap_event(next(lines, b""), header["trace"])
+    while len(records) < header["events"]:
+        line, report.line = next(lines, b""), len(records) + 1
+        well_formed(line.startswith(b'{"event":') and line.endswith(b"}"), "not an event line")
+        record = parse_record(line[9:-1])
+        well_formed(record["trace"] == header["trace"], "an event of another trace")
         report.pos = record["pos"]
         check_hash(record)
         require(not records or records[-1]["pos"] < record["pos"], "SEQUENCE_GAP", "pos does not ascend")
@@ -565,11 +546,8 @@ def check_bundle(report, data, given):
         report.warnings.append("ARTIFACT_UNCHECKED")
     root = check_head_and_proof(lines, ledger, header, records[-1])
     stated, further = next(lines, b""), list(lines) or unterminated
-    require(parse_canonical(stated) and stated.startswith(b'{"report":{') and not further, "SCHEMA_INVALID", "the end is malformed")
-    if given is None:
-        report.warnings.append("NO_CHECKPOINT")
-    else:
-        report.covered = given_covers_bundle(ledger, header, root, given)
+    well_formed(parse_canonical(stated) and stated.startswith(b'{"report":{') and not further, "the end is malformed")
+    report.covered = None if given is None else given_covers_bundle(ledger, header, root, given)
     expected = expected_report(records, len(ledger.cited_sizes))
     require(stated == expected, "REPORT_MISMATCH", "the bundle's report is not what its events give")
     return ledger.public
@@ -577,13 +555,8 @@ def check_bundle(report, data, given):
 
 # ---- Proofs (§8) ----
 
-def parse_nodes(lines):
-    require(all(map(base64_of(32), lines)), "SCHEMA_INVALID", "a node of the proof is malformed")
-    return [from_base64(line) for line in lines]
-
-
 def check_event_proof(report, origin, public, lines, notes):
-    require(len(lines) >= 2 and lines[1].startswith("index ") and is_decimal(lines[1][6:]), "SCHEMA_INVALID", "no index")
+    well_formed(len(lines) >= 2 and lines[1].startswith("index ") and is_decimal(lines[1][6:]), "no index")
     index, path, record = int(lines[1][6:]), parse_nodes(lines[2:]), parse_record(lines[0].encode())
     check_hash(record)
     count_event(report, record)
@@ -614,7 +587,7 @@ def check_proof(report, data):
     except ValueError:
         raise Fault("SCHEMA_INVALID", "the proof is too short or not UTF-8")
     check = {"baton/proof/v1": check_event_proof, "baton/consistency/v1": check_consistency_proof}.get(kind)
-    require(check and is_origin(origin) and is_public(public) and empty_line, "SCHEMA_INVALID", "the proof's head is malformed")
+    well_formed(check and is_origin(origin) and is_public(public) and empty_line, "the proof's head is malformed")
     check(report, origin, public_bytes(public), lines, notes)
     return public_bytes(public)
 
@@ -626,9 +599,6 @@ def readers(directory, pattern):
     return [(path.name, path.read_bytes) for path in sorted(directory.glob("*")) if re.fullmatch(pattern, path.name)]
 
 
-def size_and_hash(data): return len(data), sha256(data).hex()
-
-
 @functools.lru_cache(maxsize=None)
 def stored_artifact(directory, name):
     try:
@@ -637,7 +607,13 @@ def stored_artifact(directory, name):
         return None
 
 
-def check_path(report, path, given):
+def check_files(report, options):
+    """What the command line names, read here so that a file that cannot be read is an answer and not a crash."""
+    if options.trust:
+        report.trust = set(map(public_bytes, re.sub("#.*", "", options.trust.read_text("utf-8", "replace")).split()))
+    if options.proof:
+        return check_proof(report, options.proof.read_bytes())
+    path, given = options.path, options.checkpoint.read_bytes() if options.checkpoint else None
     if path.is_dir():
         segments = [(int(name[:20]), read) for name, read in readers(path / "events", r"[0-9]{20}\.jsonl")]
         kept = readers(path / "checkpoints", "[0-9]{20}") + readers(path / "checkpoints" / "traces", TRACE_ID + "-[0-9]{20}")
@@ -648,49 +624,31 @@ def check_path(report, path, given):
     return check_journal(report, [(int(name[1]) if name else None, lambda: data)], None, [], given)
 
 
-def read_trust(path):
-    lines = [line.split() for line in path.read_text("utf-8", "replace").splitlines() if not line.startswith("#")]
-    keys = {public_bytes(words[0]) for words in lines if words}
-    require(None not in keys, None, "the trust file has a line that is not a key")
-    return keys
-
-
-def check_files(report, options):
-    """The files that the command line names, read here so that one that cannot be read is an answer and not a crash."""
-    report.trust = read_trust(options.trust) if options.trust else None
-    given = options.checkpoint.read_bytes() if options.checkpoint else None
-    return check_proof(report, options.proof.read_bytes()) if options.proof else check_path(report, options.path, given)
-
-
 def answer_request(request):
     """Batch mode: bytes in the request instead of files, and only the first failure in the answer."""
     data, given, artifacts = base64.b64decode(request["data"]), request.get("checkpoint"), request.get("artifacts")
     given = None if given is None else given.encode("utf-8", "surrogatepass")
-    if request["kind"] == "proof":
-        answer = verify(check_proof, data)
-    elif request["kind"] == "bundle":
-        answer = verify(check_bundle, data, given)
-    else:
-        stored = {name: size_and_hash(base64.b64decode(content)) for name, content in (artifacts or {}).items()}
-        answer = verify(check_journal, [(1, lambda: data)], None if artifacts is None else stored.get, [], given)
+    stored = {name: size_and_hash(base64.b64decode(content)) for name, content in (artifacts or {}).items()}
+    answer = verify(*{
+        "journal": (check_journal, [(1, lambda: data)], None if artifacts is None else stored.get, [], given),
+        "bundle": (check_bundle, data, given), "proof": (check_proof, data)}[request["kind"]])
     first = answer["findings"][0] if answer["verdict"] == "fail" else {"code": None, "line": None}
     return {"verdict": answer["verdict"], "code": first["code"], "line": first["line"]}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Verify a Baton ledger, bundle or proof.")
-    parser.add_argument("path", nargs="?", type=Path, help="data directory, bundle or segment")
-    parser.add_argument("--proof", type=Path, help="proof of one event, or of consistency")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("path", nargs="?", type=Path, help="data directory, bundle or segment")
+    source.add_argument("--proof", type=Path, help="proof of one event, or of consistency")
+    source.add_argument("--batch", action="store_true", help="answer requests from standard input")
     parser.add_argument("--checkpoint", type=Path, help="checkpoint or trace head that was kept elsewhere")
     parser.add_argument("--trust", type=Path, help="file of trusted ledger keys, one per line")
-    parser.add_argument("--batch", action="store_true", help="answer requests from standard input")
     options = parser.parse_args()
     if options.batch:
         for line in sys.stdin.buffer:
             print(json.dumps(answer_request(json.loads(line))), flush=True)
         return 0
-    if (options.path is None) == (options.proof is None):
-        parser.error("give either PATH or --proof")
     answer = verify(check_files, options)
     print(json.dumps(answer))
     return {"fail": 7, "unknown": 8}.get(answer["verdict"], 0)

@@ -1,1 +1,71 @@
-fn main() {}
+//! Speaks. The one binary, `baton`: arguments in, a command of the ledger, data on standard output, a public exit code.
+//!
+//! Start at [`args`] for what can be typed and [`commands`] for what it does.
+
+mod args;
+mod commands;
+mod config;
+mod context;
+mod error;
+mod exit;
+mod ids;
+mod input;
+mod limits;
+mod lines;
+mod nearest;
+mod ui;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use context::Context;
+use error::Stop;
+use exit::Exit;
+use ui::color::Paint;
+use ui::{Loudness, Ui};
+
+fn main() -> ExitCode {
+    // What is acknowledged is durable and what is not can be lost, so an interruption ends the process at once, with its public code.
+    let interrupted = i32::from(Exit::Interrupted.code());
+    let _ = signal_hook::flag::register_conditional_shutdown(
+        signal_hook::consts::SIGINT,
+        interrupted,
+        Arc::new(AtomicBool::new(true)),
+    );
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.code() } else { Exit::Ok.code() }.into();
+        }
+    };
+    let (ctx, mut ui) = prepare(&cli.globals);
+    let ended = commands::run(&ctx, &mut ui, cli.command).and_then(|exit| ui.flush().map(|()| exit));
+    match ended {
+        Ok(exit) => exit.code(),
+        Err(Stop::PipeClosed) => Exit::Ok.code(),
+        Err(Stop::Error(error)) => {
+            // What was found before the error is data too.
+            let _ = ui.flush();
+            ui.fail(&error);
+            error.exit().code()
+        }
+    }
+    .into()
+}
+
+fn prepare(globals: &args::Globals) -> (Context, Ui) {
+    let ctx = Context::new(globals.data_dir.clone());
+    let loudness = match (globals.quiet, globals.verbose) {
+        (true, _) => Loudness::Quiet,
+        (_, true) => Loudness::Verbose,
+        _ => Loudness::Normal,
+    };
+    let (no_color, force) =
+        (ctx.env.get("NO_COLOR").is_some(), ctx.env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0"));
+    let paint = |is_terminal| Paint::decide(globals.color, no_color, force, is_terminal);
+    let (out, err) = (paint(std::io::stdout().is_terminal()), paint(std::io::stderr().is_terminal()));
+    (ctx, Ui::new(globals.json, loudness, out, err))
+}

@@ -3,6 +3,8 @@
 //! Payloads of the types that exist so far are typed; every other type carries its own fields as JSON. Typed and raw
 //! forms meet in [`Payload::fields`], so there is one spelling on disk.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 pub use crate::ids::TypeName as EventType;
@@ -162,8 +164,15 @@ impl Payload {
         )
     }
 
-    /// The fields as they are stored.
-    pub fn fields(&self) -> Map<String, Value> {
+    /// The fields as they are stored; those of an untyped payload are not copied.
+    pub fn fields(&self) -> Cow<'_, Map<String, Value>> {
+        match self {
+            Payload::Other { fields, .. } => Cow::Borrowed(fields),
+            typed => Cow::Owned(typed.typed_fields()),
+        }
+    }
+
+    fn typed_fields(&self) -> Map<String, Value> {
         let mut out = Map::new();
         let mut put = |name: &str, value: Value| drop(out.insert(name.to_owned(), value));
         match self {
@@ -195,7 +204,7 @@ impl Payload {
                 }
             }
             Payload::TraceClosed { reason } => put("reason", reason.as_str().into()),
-            Payload::Other { fields, .. } => return fields.clone(),
+            Payload::Other { fields, .. } => out.clone_from(fields),
         }
         out
     }
@@ -293,7 +302,7 @@ mod tests {
 
     fn check(payload: Payload) {
         let event_type = payload.event_type().parse().unwrap();
-        assert_eq!(Payload::read(&event_type, payload.fields()), Ok(payload));
+        assert_eq!(Payload::read(&event_type, payload.fields().into_owned()), Ok(payload));
     }
 
     fn grant() -> KeyGrant {
@@ -331,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_payload_that_does_not_fit_names_the_field_and_what_came() {
-        let mut fields = Payload::KeyBound(grant()).fields();
+        let mut fields = Payload::KeyBound(grant()).fields().into_owned();
         fields.insert("roles".into(), serde_json::json!(["planner", "boss"]));
         let error = Payload::read(&"key_bound".parse().unwrap(), fields).unwrap_err();
         assert_eq!(

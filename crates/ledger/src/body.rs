@@ -9,7 +9,6 @@ use baton_core::limits::{ARTIFACTS_MAX, INTEGER_MAX, LINE_BYTES_MAX};
 use baton_core::{
     AgentName, Digest, Event, EventId, EventType, KeyGrant, Payload, Role, Seen, Timestamp, TraceId,
 };
-use serde_json::Value;
 
 use crate::canonical::{self, push_string};
 use crate::hash::sha256;
@@ -132,11 +131,10 @@ impl Body {
 
     /// Appends the sealed line with its line feed, and gives the record's hash.
     pub fn seal(&self, link: &Link, out: &mut Vec<u8>) -> Digest {
-        let batch = link.batch.map(|(i, n)| format!("[{i},{n}]")).unwrap_or_default();
-        let commit = link.commit.map(|commit| commit.to_string()).unwrap_or_default();
-        let (prev, seq) = (format!("\"{}\"", link.prev), link.seq.to_string());
+        let numbers = Numbers::print(link);
         let sig = self.sig.map(|sig| sig_json(&sig)).unwrap_or_default();
-        let hash = link_hash(&batch, &self.digest, &commit, &prev, &seq, &sig);
+        let Numbers { batch, commit, prev, seq, pos } = &numbers;
+        let hash = link_hash(batch, &self.digest, commit, prev, seq, &sig);
 
         let [at, fence, payload, seen, session] = self.cuts;
         let put = |out: &mut Vec<u8>, name: &str, value: &str| {
@@ -145,18 +143,19 @@ impl Body {
                 out.extend_from_slice(value.as_bytes());
             }
         };
+        out.reserve(self.line_bytes_max());
         out.extend_from_slice(&self.bytes[..at]);
-        put(out, ",\"batch\":", &batch);
-        put(out, ",\"commit\":", &commit);
+        put(out, ",\"batch\":", batch);
+        put(out, ",\"commit\":", commit);
         out.extend_from_slice(&self.bytes[at..fence]);
         out.extend_from_slice(b",\"hash\":\"");
         hash.push_hex(out);
         out.push(b'"');
         out.extend_from_slice(&self.bytes[fence..payload]);
-        put(out, ",\"pos\":", &link.pos.to_string());
-        put(out, ",\"prev\":", &prev);
+        put(out, ",\"pos\":", pos);
+        put(out, ",\"prev\":", prev);
         out.extend_from_slice(&self.bytes[payload..seen]);
-        put(out, ",\"seq\":", &seq);
+        put(out, ",\"seq\":", seq);
         out.extend_from_slice(&self.bytes[seen..session]);
         put(out, ",\"sig\":", &sig);
         out.extend_from_slice(&self.bytes[session..]);
@@ -199,6 +198,27 @@ fn key_event(payload: &Payload) -> Result<Option<KeyEvent>, Error> {
     Ok(KeyEvent::of(&typed.map_err(|e| field("payload", "the fields of its type", e))?))
 }
 
+/// The members of a link as JSON; an absent one is empty.
+struct Numbers {
+    batch: String,
+    commit: String,
+    prev: String,
+    seq: String,
+    pos: String,
+}
+
+impl Numbers {
+    fn print(link: &Link) -> Self {
+        Numbers {
+            batch: link.batch.map(|(i, n)| format!("[{i},{n}]")).unwrap_or_default(),
+            commit: link.commit.map(|commit| commit.to_string()).unwrap_or_default(),
+            prev: format!("\"{}\"", link.prev),
+            seq: link.seq.to_string(),
+            pos: link.pos.to_string(),
+        }
+    }
+}
+
 fn field(name: &'static str, expected: &'static str, got: impl std::fmt::Display) -> Error {
     Error::Field { field: name, expected, got: got.to_string().chars().take(80).collect() }
 }
@@ -228,8 +248,7 @@ fn print_canonical(event: &Event) -> Result<(Vec<u8>, [usize; 5]), Error> {
     cuts[1] = out.len();
     put_text(&mut out, ",\"id\":", &event.id.to_string());
     out.extend_from_slice(b",\"payload\":");
-    let fields = Value::Object(event.payload.fields());
-    canonical::write_nested(&mut out, &fields, 2)?;
+    canonical::write_members(&mut out, &event.payload.fields(), 2)?;
     cuts[2] = out.len();
     if let Some(run) = &event.run {
         put_text(&mut out, ",\"run\":", run.as_str());

@@ -38,9 +38,9 @@ impl Default for TraceState {
 /// If an implementation lies here, a doubled id or a `seen` that points nowhere can be sealed; the verifier finds both.
 pub trait Past {
     /// The tree's leaf of an event of this trace, or `None` where there is none.
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Option<Digest>;
+    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String>;
     /// Whether an event with this id is already stored.
-    fn has_id(&self, id: EventId) -> bool;
+    fn has_id(&self, id: EventId) -> Result<bool, String>;
 }
 
 /// The events of one decision, each with the signature check that was made outside the sequencer.
@@ -119,6 +119,9 @@ pub enum Refusal {
     IdTaken(EventId),
     #[error("{0}")]
     Form(String),
+    /// Not the caller's fault: what is needed to judge could not be read.
+    #[error("the ledger's past could not be read: {0}")]
+    Unreadable(String),
 }
 
 /// The state of every chain of a ledger.
@@ -291,7 +294,9 @@ impl Chain {
             Sighting::New => false,
             Sighting::Doubled => true,
             // The past does not know what this write holds so far.
-            Sighting::Late => self.undo.ids.contains(&body.id) || past.has_id(body.id),
+            Sighting::Late => {
+                self.undo.ids.contains(&body.id) || past.has_id(body.id).map_err(Refusal::Unreadable)?
+            }
         };
         if taken {
             return Err(Refusal::IdTaken(body.id));
@@ -320,7 +325,7 @@ impl Chain {
         let known = match head {
             Some(head) if head.seq == seen.seq => head.hash == seen.hash,
             Some(_) if seen.seq < seq && seq + 1 + ahead - seen.seq <= SEEN_BACK_MAX => {
-                past.leaf_of(body.trace, seen.seq) == Some(leaf(&seen.hash))
+                past.leaf_of(body.trace, seen.seq).map_err(Refusal::Unreadable)? == Some(leaf(&seen.hash))
             }
             _ => false,
         };

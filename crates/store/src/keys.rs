@@ -74,6 +74,7 @@ impl KeyStore {
         file.write_all(key.to_file_text().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| File::open(&self.dir)?.sync_all())
+            .and_then(|()| File::open(self.dir.parent().unwrap_or(&self.dir))?.sync_all())
             .map_err(io_error("write", &path))
     }
 

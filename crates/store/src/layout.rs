@@ -29,9 +29,9 @@ impl Layout {
         self.events().join(segment_name(first_pos))
     }
 
-    /// A segment that is being made; it gets its name once its first events are durable.
-    pub fn new_segment(&self, first_pos: u64) -> PathBuf {
-        self.events().join(format!("{}.new", segment_name(first_pos)))
+    /// A segment that is being made; it gets its name once its first events are durable. `unique` keeps it apart from what a crash left behind.
+    pub fn new_segment(&self, first_pos: u64, unique: &str) -> PathBuf {
+        self.events().join(format!("{}.{unique}.new", segment_name(first_pos)))
     }
 
     pub fn checkpoints(&self) -> PathBuf {

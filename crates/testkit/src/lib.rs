@@ -1,1 +1,7 @@
+//! Pretends. For tests only: a disk that fails and forgets, a disk that kills, random numbers from a seed, small ledgers to start from.
 
+pub mod builders;
+pub mod deadline;
+pub mod kill_disk;
+pub mod rng;
+pub mod sim_disk;

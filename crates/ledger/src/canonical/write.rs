@@ -17,7 +17,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), Error> {
     write_nested(out, value, 1)
 }
 
-pub(crate) fn write_nested(out: &mut Vec<u8>, value: &Value, depth: usize) -> Result<(), Error> {
+fn write_nested(out: &mut Vec<u8>, value: &Value, depth: usize) -> Result<(), Error> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -36,7 +36,6 @@ pub(crate) fn write_nested(out: &mut Vec<u8>, value: &Value, depth: usize) -> Re
             out.push(b']');
         }
         Value::Object(members) => {
-            bound(depth)?;
             write_members(out, members, depth)?;
         }
     }
@@ -48,7 +47,12 @@ fn bound(depth: usize) -> Result<(), Error> {
 }
 
 /// Sorts by UTF-16 code units, which is neither the order of the map nor that of UTF-8.
-fn write_members(out: &mut Vec<u8>, members: &Map<String, Value>, depth: usize) -> Result<(), Error> {
+pub(crate) fn write_members(
+    out: &mut Vec<u8>,
+    members: &Map<String, Value>,
+    depth: usize,
+) -> Result<(), Error> {
+    bound(depth)?;
     let mut sorted: Vec<_> = members.iter().collect();
     sorted.sort_unstable_by(|(a, _), (b, _)| super::scan::compare_utf16(a, b));
     out.push(b'{');

@@ -41,6 +41,16 @@ pub struct Options {
     pub checkpoint_every: u64,
     /// … and after this long, where there is something new.
     pub checkpoint_after: Duration,
+    pub keeping: Keeping,
+}
+
+/// Who signs checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// A thread beside the writer; no append waits.
+    Beside,
+    /// The writer itself, when one is due: for tests that must run the same way every time.
+    Inline,
 }
 
 impl Default for Options {
@@ -50,6 +60,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             checkpoint_every: 1024,
             checkpoint_after: Duration::from_secs(10),
+            keeping: Keeping::Beside,
         }
     }
 }
@@ -342,7 +353,12 @@ impl FsJournal {
             }
         }
         let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(core.chain.seal(job, &IndexPast(&index), start, &mut core.buffer, |node| nodes.push(node))?)
+        let sealed =
+            core.chain.seal(job, &IndexPast(&index), start, &mut core.buffer, |node| nodes.push(node));
+        sealed.map_err(|refusal| match refusal {
+            Refusal::Unreadable(why) => AppendError::Write(why),
+            refusal => AppendError::Refused(refusal),
+        })
     }
 
     /// Brings the index up to what was just made durable.
@@ -477,13 +493,13 @@ fn quarantine(disk: &dyn Disk, layout: &Layout, path: &Path, offset: u64) -> io:
 struct IndexPast<'a>(&'a Index);
 
 impl Past for IndexPast<'_> {
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Option<Digest> {
-        self.0.leaf(self.0.position_of(trace, seq).ok()??).ok()
+    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
+        let read = || self.0.position_of(trace, seq)?.map(|pos| self.0.leaf(pos)).transpose();
+        read().map_err(|e: io::Error| e.to_string())
     }
 
-    fn has_id(&self, id: EventId) -> bool {
-        // An index that cannot be read says yes: a refusal can be repeated, a doubled id cannot be undone.
-        self.0.find(id).map_or(true, |found| found.is_some())
+    fn has_id(&self, id: EventId) -> Result<bool, String> {
+        self.0.find(id).map(|found| found.is_some()).map_err(|e| e.to_string())
     }
 }
 

@@ -12,7 +12,7 @@ use baton_ledger::merkle::Frontier;
 use baton_ledger::note::{Checkpoint, Statement};
 
 use super::checkpoints::NoteDir;
-use super::fs::Options;
+use super::fs::{Keeping, Options};
 use crate::disk::DiskFile;
 
 /// A thread that is started with the first append and ends with the journal.
@@ -66,7 +66,15 @@ impl Keeper {
         if self.inner.options.durability != Durability::Commit {
             state.unsynced = segment;
         }
-        if self.inner.is_due(&state) {
+        let is_due = self.inner.is_due(&state);
+        if self.inner.options.keeping == Keeping::Inline {
+            // As beside: what could not be kept is due again.
+            if is_due {
+                drop(self.inner.keep(state));
+            }
+            return;
+        }
+        if is_due {
             self.inner.wake.notify_one();
         }
         drop(state);
@@ -88,8 +96,8 @@ impl Keeper {
     /// Ends the thread and signs what is due.
     pub(crate) fn finish(&self) -> io::Result<()> {
         self.stop();
-        let mut state = self.inner.lock();
-        if self.inner.is_due(&state) { self.inner.sign(&mut state) } else { Ok(()) }
+        let state = self.inner.lock();
+        if self.inner.is_due(&state) { self.inner.keep(state).map(drop) } else { Ok(()) }
     }
 }
 
@@ -144,13 +152,6 @@ impl Inner {
         state.signed = state.signed.max(tree.size());
         state.signed_at = Instant::now();
         Ok(state)
-    }
-
-    fn sign(&self, state: &mut State) -> io::Result<()> {
-        self.write(&state.latest.clone())?;
-        state.signed = state.latest.size();
-        state.trace_closed = false;
-        Ok(())
     }
 
     fn write(&self, tree: &Frontier) -> io::Result<()> {

@@ -65,13 +65,13 @@ struct Before<'a> {
 }
 
 impl Past for Before<'_> {
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Option<Digest> {
-        let at = self.places.iter().position(|(_, t, s)| (*t, *s) == (trace, seq))?;
-        self.nodes.get(stored_index(0, at as u64) as usize).copied()
+    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
+        let at = self.places.iter().position(|(_, t, s)| (*t, *s) == (trace, seq));
+        Ok(at.and_then(|at| self.nodes.get(stored_index(0, at as u64) as usize).copied()))
     }
 
-    fn has_id(&self, id: EventId) -> bool {
-        self.places.iter().any(|(known, ..)| *known == id)
+    fn has_id(&self, id: EventId) -> Result<bool, String> {
+        Ok(self.places.iter().any(|(known, ..)| *known == id))
     }
 }
 

@@ -13,5 +13,5 @@ pub mod segments;
 pub mod sequencer;
 mod writer;
 
-pub use fs::{FsJournal, Options, Reader};
+pub use fs::{FsJournal, Keeping, Options, Reader};
 pub use memory::MemoryJournal;

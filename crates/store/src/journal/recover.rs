@@ -67,7 +67,7 @@ pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Res
     let loaded = Index::load(&**disk, layout.index(), mode);
     let witnessed = loaded.as_ref().map_or(0, Index::count);
     let trusted = loaded.and_then(|index| {
-        let before = check_index(&**disk, layout, &index, &notes, &ledger)?;
+        let before = check_index(&**disk, layout, &firsts, &index, &notes, &ledger)?;
         Some((index, before))
     });
     let is_rebuilt = trusted.is_none();
@@ -109,10 +109,12 @@ fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerI
     }
 }
 
-/// Whether the index agrees with the journal's line at its end and with the last checkpoint. Gives that line's place in the order.
+/// Whether the index agrees with the segments that are there, with the journal's line at its end and with the last checkpoint. Gives that line's place
+/// in the order.
 fn check_index(
     disk: &dyn Disk,
     layout: &Layout,
+    firsts: &[u64],
     index: &Index,
     notes: &NoteDir,
     ledger: &LedgerIdentity,
@@ -124,6 +126,13 @@ fn check_index(
     let line = Line::parse(bytes.strip_suffix(b"\n")?).ok()?;
     let hash = line.link_hash(&line.body_digest());
     let agrees = line.pos == index.count() && hash == line.hash && index.leaf(line.pos).ok()? == leaf(&hash);
+    let known: Vec<u64> = firsts.iter().copied().filter(|first| *first <= index.count()).collect();
+    for (i, first) in known.iter().enumerate() {
+        let last = known.get(i + 1).map_or(index.count(), |next| next - 1);
+        if index.entry(*first).ok()?.segment != *first || index.entry(last).ok()?.segment != *first {
+            return None;
+        }
+    }
     let size = notes.sizes().ok()?.into_iter().rfind(|size| *size <= index.count());
     let signed = match size {
         None => true,

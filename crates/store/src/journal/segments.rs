@@ -19,7 +19,8 @@ pub fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Vec<u64>> {
 /// Names in `events/` of segments that were being made when their writer died.
 pub fn unfinished(disk: &dyn Disk, layout: &Layout) -> io::Result<Vec<String>> {
     let mut names = disk.list(&layout.events())?;
-    names.retain(|name| name.strip_suffix(".new").is_some_and(|name| parse_segment_name(name).is_some()));
+    let is_segment = |name: &str| name.get(..26).is_some_and(|name| parse_segment_name(name).is_some());
+    names.retain(|name| name.ends_with(".new") && is_segment(name));
     names.sort_unstable();
     Ok(names)
 }

@@ -70,6 +70,9 @@ impl SegmentWriter {
         end: Place,
     ) -> io::Result<Self> {
         let file = disk.open(&layout.segment(end.segment), Mode::Write)?;
+        // Whoever wrote this may have died before the sync: what is built on is made durable first, the segment's name too.
+        file.sync()?;
+        disk.sync_dir(&layout.events())?;
         let length = file.len()?;
         let active = Active { file, first: end.segment, end: end.offset, length };
         Ok(SegmentWriter { active: Some(active), ..SegmentWriter::new(disk, layout, options) })
@@ -115,9 +118,9 @@ impl SegmentWriter {
             active.trim().map_err(taken_back)?;
             active.file.sync().map_err(|e| WriteError::Unknown(format!("sync failed: {e}")))?;
         }
-        let (beside, path) = (self.layout.new_segment(first_pos), self.layout.segment(first_pos));
-        let made = self.disk.open(&beside, Mode::Create).and_then(|file| {
-            file.set_len(0)?;
+        let unique = crate::clock::new_uuid().to_string();
+        let (beside, path) = (self.layout.new_segment(first_pos, &unique), self.layout.segment(first_pos));
+        let made = self.disk.open(&beside, Mode::CreateNew).and_then(|file| {
             file.write_all_at(bytes, 0)?;
             file.sync()?;
             Ok(file)

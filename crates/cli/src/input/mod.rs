@@ -1,0 +1,292 @@
+//! Events as people and programs hand them in: one object, an array (one decision), or one object per line (each a decision of its own).
+//!
+//! [`Input`] finds out which of the three it is and reads it within bounds; [`draft`] checks the members of one event.
+
+mod draft;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use baton_core::limits::INPUT_BYTES_MAX;
+use baton_ledger::canonical;
+use baton_ledger::verify::is_cut_short;
+use serde_json::Value;
+
+pub(crate) use draft::{Citation, Draft};
+
+use crate::error::{CliError, Code};
+use crate::limits::INPUT_LINE_BYTES_MAX;
+
+/// The events of one decision.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) events: Vec<Draft>,
+}
+
+/// A stream of decisions.
+pub(crate) struct Input {
+    source: Box<dyn Read>,
+    /// A file can be read without waiting for anybody.
+    is_file: bool,
+    buffer: Vec<u8>,
+    start: usize,
+    is_at_end: bool,
+    line: u64,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Unknown,
+    Lines,
+    Done,
+}
+
+const READ_BYTES: usize = 1 << 16;
+
+impl Input {
+    /// Opens a file, or standard input for `-`.
+    pub(crate) fn open(file: &Path) -> Result<Input, CliError> {
+        let (source, is_file): (Box<dyn Read>, bool) = if file == Path::new("-") {
+            (Box::new(io::stdin()), false)
+        } else {
+            let opened = File::open(file).map_err(|error| file_error(file, &error))?;
+            let is_file = opened.metadata().is_ok_and(|metadata| metadata.is_file());
+            (Box::new(opened), is_file)
+        };
+        Ok(Input {
+            source,
+            is_file,
+            buffer: Vec::new(),
+            start: 0,
+            is_at_end: false,
+            line: 0,
+            form: Form::Unknown,
+        })
+    }
+
+    /// Whether asking for the next decision can make us wait for whoever writes the input.
+    pub(crate) fn may_wait(&self) -> bool {
+        let has_line = self.buffer[self.start..].contains(&b'\n');
+        !(self.is_file || self.is_at_end || self.form == Form::Done || has_line)
+    }
+
+    /// The line that was read last, from 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next decision, or `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Decision>, CliError> {
+        loop {
+            if self.form == Form::Done {
+                return Ok(None);
+            }
+            if self.form == Form::Unknown && self.peek()? == Some(b'[') {
+                self.form = Form::Done;
+                let whole = self.read_rest(Vec::new())?;
+                return self.decide(trim(&whole), false).map(Some);
+            }
+            let Some(line) = self.read_line()? else { return Ok(None) };
+            let text = trim(&line);
+            if text.is_empty() {
+                continue;
+            }
+            if self.form == Form::Lines {
+                return self.decide(text, true).map(Some);
+            }
+            // An object that is whole in the first line may have others below it; one that is not ends where the input ends.
+            if !is_cut_short(text) {
+                self.form = Form::Lines;
+                return self.decide(text, true).map(Some);
+            }
+            self.form = Form::Done;
+            let whole = self.read_rest([line, vec![b'\n']].concat())?;
+            return self.decide(trim(&whole), false).map(Some);
+        }
+    }
+
+    fn decide(&self, text: &[u8], is_line: bool) -> Result<Decision, CliError> {
+        let locate = |error: CliError| if is_line { error.cause(format!("in line {} of the input", self.line)) } else { error };
+        let value = canonical::parse(text).map_err(|error| {
+            locate(CliError::new(Code::InputForm, "the input is not JSON that can be recorded").cause(error.to_string()))
+        })?;
+        let events = match value {
+            Value::Array(items) if !is_line => {
+                if items.is_empty() {
+                    return Err(CliError::new(Code::InputForm, "the array holds no event"));
+                }
+                let one = |(i, item): (usize, Value)| {
+                    Draft::read(item).map_err(|error| error.cause(format!("in event {} of the array", i + 1)))
+                };
+                items.into_iter().enumerate().map(one).collect::<Result<_, _>>()?
+            }
+            value => vec![Draft::read(value).map_err(locate)?],
+        };
+        Ok(Decision { events })
+    }
+
+    /// The first byte that is not white space, without taking it.
+    fn peek(&mut self) -> Result<Option<u8>, CliError> {
+        loop {
+            match self.buffer.get(self.start) {
+                Some(b'\n') => self.line += 1,
+                Some(b) if b.is_ascii_whitespace() => {}
+                Some(b) => return Ok(Some(*b)),
+                None if self.is_at_end => return Ok(None),
+                None => {
+                    (self.buffer, self.start) = (Vec::new(), 0);
+                    self.fill()?;
+                    continue;
+                }
+            }
+            self.start += 1;
+        }
+    }
+
+    /// The next line without its line feed. Its length is bounded before it is kept.
+    fn read_line(&mut self) -> Result<Option<Vec<u8>>, CliError> {
+        let mut searched = self.start;
+        loop {
+            if let Some(at) = self.buffer[searched..].iter().position(|b| *b == b'\n') {
+                let line = self.buffer[self.start..searched + at].to_vec();
+                self.start = searched + at + 1;
+                self.line += 1;
+                return Ok(Some(line));
+            }
+            if self.buffer.len() - self.start > INPUT_LINE_BYTES_MAX {
+                let what = format!("line {} of the input is too long", self.line + 1);
+                return Err(too_large(what, INPUT_LINE_BYTES_MAX as u64));
+            }
+            if self.is_at_end {
+                let rest = self.buffer.split_off(self.start);
+                (self.buffer, self.start) = (Vec::new(), 0);
+                self.line += u64::from(!rest.is_empty());
+                return Ok(if rest.is_empty() { None } else { Some(rest) });
+            }
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            searched = self.buffer.len();
+            self.fill()?;
+        }
+    }
+
+    /// Everything to the end, after a first line.
+    fn read_rest(&mut self, mut whole: Vec<u8>) -> Result<Vec<u8>, CliError> {
+        loop {
+            whole.extend_from_slice(&self.buffer[self.start..]);
+            (self.buffer, self.start) = (Vec::new(), 0);
+            if whole.len() as u64 > INPUT_BYTES_MAX {
+                return Err(too_large("the input is too long".to_owned(), INPUT_BYTES_MAX));
+            }
+            if self.is_at_end {
+                return Ok(whole);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), CliError> {
+        let filled = self.buffer.len();
+        self.buffer.resize(filled + READ_BYTES, 0);
+        let count = loop {
+            match self.source.read(&mut self.buffer[filled..]) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(CliError::new(Code::FileUnreadable, "cannot read the input").cause(error.to_string()));
+                }
+            }
+        };
+        self.buffer.truncate(filled + count);
+        self.is_at_end = count == 0;
+        Ok(())
+    }
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    text.trim_ascii()
+}
+
+fn too_large(what: String, bytes_max: u64) -> CliError {
+    CliError::new(Code::InputTooLarge, what)
+        .cause(format!("at most {bytes_max} bytes are read; what is larger is stored as an artifact and cited"))
+        .hint("baton explain U003")
+}
+
+/// A file that a person named and that does not open.
+pub(crate) fn file_error(path: &Path, error: &io::Error) -> CliError {
+    let (code, what) = match error.kind() {
+        io::ErrorKind::NotFound => (Code::FileNotFound, format!("no file {}", path.display())),
+        _ => (Code::FileUnreadable, format!("cannot read {}", path.display())),
+    };
+    CliError::new(code, what).cause(error.to_string()).hint(format!("ls -l {}", path.display()))
+}
+
+/// Reads a small file that a person named, up to a bound.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CliError> {
+    let file = File::open(path).map_err(|error| file_error(path, &error))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| file_error(path, &error))?;
+    if bytes.len() as u64 > bytes_max {
+        let what = format!("{} is too long for what it should be", path.display());
+        return Err(too_large(what, bytes_max));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(text: &[u8]) -> Input {
+        Input {
+            source: Box::new(io::Cursor::new(text.to_vec())),
+            is_file: false,
+            buffer: Vec::new(),
+            start: 0,
+            is_at_end: false,
+            line: 0,
+            form: Form::Unknown,
+        }
+    }
+
+    fn sizes(text: &str) -> Result<Vec<usize>, CliError> {
+        let mut input = input(text.as_bytes());
+        let mut out = Vec::new();
+        while let Some(decision) = input.next()? {
+            out.push(decision.events.len());
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn one_object_an_array_and_lines_are_told_apart() {
+        let check = |text: &str, expected: &[usize]| assert_eq!(sizes(text).unwrap(), expected, "{text}");
+        check("", &[]);
+        check("\n \n", &[]);
+        check(r#"{"type":"note"}"#, &[1]);
+        check("\n\n{\"type\":\"note\"}\n", &[1]);
+        check("{\n  \"type\": \"note\",\n  \"payload\": {\"a\": 1}\n}\n", &[1]);
+        check(r#"[{"type":"a"},{"type":"b"}]"#, &[2]);
+        check("[\n{\"type\":\"a\"},\n{\"type\":\"b\"}\n]\n", &[2]);
+        check("{\"type\":\"a\"}\n\n{\"type\":\"b\"}\r\n{\"type\":\"c\"}", &[1, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_none_of_the_three_is_refused_with_its_line() {
+        let check = |text: &str, cause: &str| {
+            let error = sizes(text).unwrap_err();
+            assert!(error.causes.iter().any(|c| c.contains(cause)), "{text}: {error:?}");
+        };
+        check("hello", "in line 1");
+        check("{\"type\":\"a\"}\n{oops}\n", "in line 2");
+        check("{\"type\":\"a\"}\n[1]\n", "in line 2");
+        check("{\"type\":\"a\",\"type\":\"b\"}", "occurs twice");
+        check("[{\"type\":\"a\"},3]", "in event 2");
+        assert!(sizes("[]").is_err());
+        assert!(sizes("{\"type\": \"a\"").is_err());
+        assert_eq!(input(&[b'x'; INPUT_LINE_BYTES_MAX + READ_BYTES]).next().unwrap_err().code, Code::InputTooLarge);
+    }
+}

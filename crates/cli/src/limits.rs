@@ -1,0 +1,34 @@
+//! Bounds of the command line itself, each with its unit and its reason. Those of the ledger are in `baton_core::limits`.
+
+use baton_core::limits::LINE_BYTES_MAX;
+
+/// Longest line of input that `trace append` reads. An event is smaller once it is stored: this leaves room for every character of it to be
+/// written as an escape.
+pub(crate) const INPUT_LINE_BYTES_MAX: usize = 6 * LINE_BYTES_MAX;
+
+/// Longest title of a trace, in characters.
+pub(crate) const TITLE_CHARS_MAX: usize = 200;
+
+/// Longest reason for ending a trace or a key, in characters.
+pub(crate) const REASON_CHARS_MAX: usize = 512;
+
+/// Candidates that an error lists when an id is ambiguous.
+pub(crate) const CANDIDATES_MAX: usize = 8;
+
+/// Lines that are read at once from a journal through its index; each may be as long as a record.
+pub(crate) const READ_LINES: usize = 64;
+
+/// A trace up to this many events is read through the index, a longer one by passing over the journal, which costs the same for each event.
+pub(crate) const INDEXED_TRACE_EVENTS_MAX: u64 = 4096;
+
+/// How often something that looks broken beside a live writer is looked at again before it is believed.
+pub(crate) const LIVE_RETRIES: u32 = 5;
+
+/// Pause between two such looks, in milliseconds.
+pub(crate) const LIVE_RETRY_MS: u64 = 50;
+
+/// How often `events --follow` looks for more, in milliseconds.
+pub(crate) const FOLLOW_POLL_MS: u64 = 100;
+
+/// Free space below which `doctor` warns, in bytes.
+pub(crate) const DISK_FREE_MIN: u64 = 100 << 20;

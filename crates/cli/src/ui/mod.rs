@@ -1,0 +1,106 @@
+//! How the terminal is spoken to: data to standard output, everything else to standard error.
+
+pub(crate) mod color;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod time;
+
+use std::io::{self, BufWriter, Stdout, Write};
+
+use serde_json::Value;
+
+use crate::error::{CliError, Code, Stop};
+use color::{Mark, Paint};
+
+/// How much is said beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loudness {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+/// Standard output and standard error of one command.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    pub(crate) json: bool,
+    /// For standard output.
+    pub(crate) paint: Paint,
+    paint_err: Paint,
+    loudness: Loudness,
+    out: BufWriter<Stdout>,
+}
+
+impl Ui {
+    pub(crate) fn new(json: bool, loudness: Loudness, paint: Paint, paint_err: Paint) -> Self {
+        Ui { json, paint, paint_err, loudness, out: BufWriter::with_capacity(1 << 16, io::stdout()) }
+    }
+
+    /// A line of data. It reaches the reader at the latest when the command ends.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Stop> {
+        writeln!(self.out, "{text}").map_err(|error| output_error(&error))
+    }
+
+    /// Data as it is.
+    pub(crate) fn raw(&mut self, text: &str) -> Result<(), Stop> {
+        self.out.write_all(text.as_bytes()).map_err(|error| output_error(&error))
+    }
+
+    /// One JSON object in one line.
+    pub(crate) fn object(&mut self, value: &Value) -> Result<(), Stop> {
+        self.line(&value.to_string())
+    }
+
+    /// Hands everything so far to the reader.
+    pub(crate) fn flush(&mut self) -> Result<(), Stop> {
+        self.out.flush().map_err(|error| output_error(&error))
+    }
+
+    /// Standard output for something that writes by itself.
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.out
+    }
+
+    /// Something a person wants to know beside the data.
+    pub(crate) fn note(&self, text: &str) {
+        if self.loudness >= Loudness::Normal && !self.json {
+            self.say(text);
+        }
+    }
+
+    /// The command to type next.
+    pub(crate) fn hint(&self, command: &str) {
+        self.note(&format!("{}: {}", self.paint_err.mark(Mark::Hint, "hint"), text::printable(command)));
+    }
+
+    /// Something that should not be overlooked, also by scripts.
+    pub(crate) fn warn(&self, text: &str) {
+        if self.loudness >= Loudness::Normal {
+            self.say(&format!("{}: {text}", self.paint_err.mark(Mark::Warn, "warning")));
+        }
+    }
+
+    /// Something that only `-v` asks for.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.loudness >= Loudness::Verbose {
+            self.say(&self.paint_err.mark(Mark::Dim, text));
+        }
+    }
+
+    fn say(&self, text: &str) {
+        // Standard error may be gone; that stops nothing.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    pub(crate) fn fail(&self, error: &CliError) {
+        error.print(self.json, self.paint_err);
+    }
+}
+
+/// What a failed write to standard output means.
+pub(crate) fn output_error(error: &io::Error) -> Stop {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Stop::PipeClosed;
+    }
+    CliError::new(Code::Output, "cannot write to standard output").cause(error.to_string()).into()
+}

@@ -1,0 +1,57 @@
+//! Text from records, files and other processes, made harmless for a terminal.
+
+/// The text without anything that a terminal obeys: control characters and marks that reorder or hide what follows become U+FFFD.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect()
+}
+
+fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// At most this many characters, with an ellipsis where something was left out.
+pub(crate) fn shorten(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Right for every number: `1 event`, `2 events`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Bytes to two digits, in units that disks are sold in powers of two of.
+pub(crate) fn bytes(number: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.into_iter().find(|(_, shift)| number >> shift > 0) {
+        Some((unit, shift)) => {
+            let whole = number >> shift;
+            let tenth = ((number - (whole << shift)) * 10) >> shift;
+            format!("{whole}.{tenth} {unit}")
+        }
+        None => count(number, "byte"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_comes_through() {
+        assert_eq!(printable("a\u{1b}[31mb\rc\u{9b}d\u{202e}e\n"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+        assert_eq!(printable("größe 日本"), "größe 日本");
+    }
+
+    #[test]
+    fn lengths_and_numbers_read_well() {
+        assert_eq!(shorten("abcdef", 4), "abc…");
+        assert_eq!(shorten("abcd", 4), "abcd");
+        assert_eq!(count(1, "event"), "1 event");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(12), "12 bytes");
+    }
+}

@@ -1,0 +1,247 @@
+//! Opening: what is mended, what is refused, and that a refusal changes nothing.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use baton_ledger::hash::sha256;
+use baton_ledger::record::Line;
+use baton_store::disk::RealDisk;
+use baton_store::{FsJournal, Journal, Layout, OpenError, Options};
+use baton_testkit::builders::{decision, identity, new_trace, note, secret};
+use tempfile::TempDir;
+
+fn options() -> Options {
+    Options { segment_bytes: 4096, checkpoint_every: 1_000_000, ..Options::default() }
+}
+
+/// A closed ledger of `events` notes in several segments.
+fn ledger(events: u64) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let key = secret(1);
+    let layout = Layout::new(dir.path());
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, options()).unwrap();
+    let trace = new_trace();
+    for n in 0..events {
+        journal.append(decision(vec![note(trace, 0, n)])).unwrap();
+    }
+    journal.close().unwrap();
+    dir
+}
+
+fn open(dir: &TempDir) -> Result<FsJournal, OpenError> {
+    let layout = Layout::new(dir.path());
+    FsJournal::open(Arc::new(RealDisk), &layout, |_| Ok(secret(1)), options()).map(|(journal, _)| journal)
+}
+
+/// Every file below a directory with its hash.
+fn fingerprint(dir: &Path) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                out.push((path.display().to_string(), sha256(&fs::read(&path).unwrap()).to_string()));
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+fn segments(dir: &TempDir) -> Vec<std::path::PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(dir.path().join("events")).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn forget_index(dir: &TempDir) {
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+}
+
+/// Damages the ledger, and expects that opening refuses and changes nothing.
+fn refused(events: u64, damage: impl FnOnce(&TempDir)) -> OpenError {
+    let dir = ledger(events);
+    damage(&dir);
+    let before = fingerprint(dir.path());
+    let error = open(&dir).map(drop).unwrap_err();
+    assert_eq!(fingerprint(dir.path()), before, "a refusal changed something: {error}");
+    error
+}
+
+#[test]
+fn a_lost_index_is_rebuilt_and_nothing_else_changes() {
+    let dir = ledger(50);
+    forget_index(&dir);
+    let before = fingerprint(&dir.path().join("events"));
+    let journal = open(&dir).unwrap();
+    assert_eq!(journal.size(), 51);
+    journal.close().unwrap();
+    assert_eq!(fingerprint(&dir.path().join("events")), before);
+    assert!(dir.path().join("index/meta").exists());
+}
+
+#[test]
+fn a_damaged_index_is_rebuilt() {
+    for file in ["meta", "entries", "nodes", "traces.1"] {
+        let dir = ledger(50);
+        let path = dir.path().join("index").join(file);
+        let mut bytes = fs::read(&path).unwrap();
+        let last = bytes.len() - 20;
+        bytes[last] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let journal = open(&dir).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert_eq!(journal.size(), 51, "{file}");
+        let trace = journal.traces()[1].trace;
+        journal.append(decision(vec![note(trace, 0, 99)])).unwrap_or_else(|e| panic!("{file}: {e}"));
+    }
+}
+
+#[test]
+fn a_torn_tail_is_set_aside_and_recorded() {
+    let dir = ledger(10);
+    let path = segments(&dir).pop().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"{\"actor\":{\"agent\":\"wor");
+    fs::write(&path, &bytes).unwrap();
+    let journal = open(&dir).unwrap();
+    let lines = journal.read(12, 10).unwrap();
+    assert_eq!(lines.len(), 1);
+    let line = Line::parse(lines[0].text.as_bytes()).unwrap();
+    assert_eq!(line.event_type, "ledger.recovered");
+    assert!(line.sig.is_some());
+    let fields: serde_json::Value = serde_json::from_str(line.payload).unwrap();
+    let aside = fs::read(dir.path().join("quarantine").join(fields["quarantine"].as_str().unwrap())).unwrap();
+    assert_eq!(aside, b"{\"actor\":{\"agent\":\"wor");
+    assert_eq!(fields["sha256"], sha256(&aside).to_string());
+    assert_eq!((&fields["bytes"], &fields["after"]), (&22.into(), &11.into()));
+    journal.close().unwrap();
+    open(&dir).unwrap();
+}
+
+#[test]
+fn an_incomplete_decision_is_set_aside_whole() {
+    let dir = ledger(3);
+    let trace = new_trace();
+    let journal = open(&dir).unwrap();
+    journal.append(decision((0..4).map(|n| note(trace, 1, n)).collect())).unwrap();
+    drop(journal);
+    let path = segments(&dir).pop().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    fs::write(&path, lines[..lines.len() - 1].concat()).unwrap();
+    let journal = open(&dir).unwrap();
+    assert_eq!(journal.size(), 5, "three of four events are not a decision; the fifth is the recovery");
+    assert!(journal.trace(trace).is_none());
+}
+
+#[test]
+fn pre_fill_after_a_crash_is_no_damage() {
+    let dir = ledger(3);
+    let path = segments(&dir).pop().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let length = bytes.len();
+    bytes.extend_from_slice(&[b'\n'; 10_000]);
+    fs::write(&path, &bytes).unwrap();
+    let journal = open(&dir).unwrap();
+    assert_eq!(journal.size(), 4);
+    journal.close().unwrap();
+    assert_eq!(fs::read(&path).unwrap().len(), length, "a clean close cuts it");
+}
+
+#[test]
+fn a_changed_line_that_was_durable_is_refused() {
+    let error = refused(40, |dir| {
+        let path = &segments(dir)[1];
+        let text = fs::read_to_string(path).unwrap().replacen("\"n\":1", "\"n\":7", 1);
+        fs::write(path, text).unwrap();
+        forget_index(dir);
+    });
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn a_missing_segment_is_refused() {
+    let missing_middle = refused(40, |dir| fs::remove_file(&segments(dir)[1]).unwrap());
+    assert!(matches!(missing_middle, OpenError::Damaged { .. } | OpenError::Cut { .. }), "{missing_middle}");
+    let missing_first = refused(40, |dir| fs::remove_file(&segments(dir)[0]).unwrap());
+    assert!(matches!(missing_first, OpenError::Damaged { line: 1, .. }), "{missing_first}");
+    let missing_last = refused(40, |dir| fs::remove_file(segments(dir).pop().unwrap()).unwrap());
+    assert!(matches!(missing_last, OpenError::Damaged { .. } | OpenError::Cut { .. }), "{missing_last}");
+}
+
+#[test]
+fn a_missing_middle_segment_is_refused_also_without_the_index() {
+    let error = refused(40, |dir| {
+        fs::remove_file(&segments(dir)[1]).unwrap();
+        forget_index(dir);
+    });
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn a_renamed_or_empty_segment_is_refused() {
+    let renamed = refused(40, |dir| {
+        let path = segments(dir).pop().unwrap();
+        fs::rename(&path, path.with_file_name("00000000000000009999.jsonl")).unwrap();
+    });
+    assert!(matches!(renamed, OpenError::Damaged { .. } | OpenError::Cut { .. }), "{renamed}");
+    let empty = refused(40, |dir| {
+        fs::write(segments(dir).pop().unwrap(), b"").unwrap();
+        forget_index(dir);
+    });
+    assert!(matches!(empty, OpenError::Damaged { .. }), "{empty}");
+}
+
+#[test]
+fn a_newer_version_is_refused_as_such() {
+    let error = refused(5, |dir| {
+        let path = segments(dir).pop().unwrap();
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.push_str("{\"new\":true,\"v\":2}\n");
+        fs::write(&path, text).unwrap();
+    });
+    assert!(matches!(error, OpenError::Newer(2)), "{error}");
+}
+
+#[test]
+fn a_tail_that_a_checkpoint_covers_is_never_dropped() {
+    let dir = ledger(5);
+    let journal = open(&dir).unwrap();
+    let notes = baton_store::journal::checkpoints::NoteDir::new(Arc::new(RealDisk), &Layout::new(dir.path()));
+    let key = secret(1);
+    baton_store::export::Exporter { journal: &journal, key: &key, notes: &notes }.checkpoint().unwrap();
+    journal.close().unwrap();
+    forget_index(&dir);
+    let path = segments(&dir).pop().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+    let before = fingerprint(dir.path());
+    let error = open(&dir).map(drop).unwrap_err();
+    assert!(matches!(error, OpenError::Cut { have: 5, expected: 6, .. }), "{error}");
+    assert_eq!(fingerprint(dir.path()), before);
+}
+
+#[test]
+fn a_writer_under_load_pre_fills_and_a_clean_close_cuts_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = secret(1);
+    let layout = Layout::new(dir.path());
+    let journal =
+        FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, Options::default()).unwrap();
+    let trace = new_trace();
+    for n in 0..100 {
+        journal.append(decision(vec![note(trace, 0, n)])).unwrap();
+    }
+    let path = segments(&dir).pop().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.ends_with(b"\n\n\n\n"), "pre-filled with line feeds");
+    journal.close().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.ends_with(b"}\n"));
+    assert_eq!(bytes.split(|b| *b == b'\n').count(), 102);
+}

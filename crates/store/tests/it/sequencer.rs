@@ -1,0 +1,47 @@
+//! Many callers, one write at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use baton_store::journal::sequencer::Sequencer;
+use baton_testkit::deadline::within;
+
+#[test]
+fn every_caller_gets_its_own_answer_and_nobody_is_served_twice() {
+    within(120, "answers", || {
+        let sequencer: Sequencer<u64, u64> = Sequencer::default();
+        let (serving, served) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for caller in 0..32u64 {
+                let (sequencer, serving, served) = (&sequencer, &serving, &served);
+                scope.spawn(move || {
+                    for n in 0..500u64 {
+                        let job = caller * 1000 + n;
+                        let answer = sequencer.submit(job, |jobs, answer| {
+                            assert_eq!(serving.fetch_add(1, Ordering::SeqCst), 0, "two leaders at once");
+                            served.fetch_add(jobs.len() as u64, Ordering::SeqCst);
+                            jobs.iter().enumerate().for_each(|(i, job)| answer(i, job * 2));
+                            serving.fetch_sub(1, Ordering::SeqCst);
+                        });
+                        assert_eq!(answer, Some(job * 2));
+                    }
+                });
+            }
+        });
+        assert_eq!(served.load(Ordering::SeqCst), 32 * 500);
+    });
+}
+
+#[test]
+fn a_leader_that_panics_leaves_nobody_waiting() {
+    within(120, "panic", || {
+        let sequencer: Sequencer<u64, u64> = Sequencer::default();
+        let panicked = thread::scope(|scope| {
+            scope.spawn(|| sequencer.submit(1, |_, _| panic!("on purpose"))).join().is_err()
+        });
+        assert!(panicked);
+        let answer =
+            sequencer.submit(2, |jobs, answer| jobs.iter().enumerate().for_each(|(i, job)| answer(i, *job)));
+        assert_eq!(answer, Some(2), "the next one leads");
+    });
+}
