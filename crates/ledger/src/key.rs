@@ -164,6 +164,14 @@ impl SecretKey {
 }
 
 #[cfg(test)]
+impl PublicKey {
+    /// This key under the id of another: what a search for two keys with equal ids would find.
+    pub(crate) fn with_id(self, id: KeyId) -> Self {
+        PublicKey { id, ..self }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

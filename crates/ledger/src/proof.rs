@@ -49,8 +49,8 @@ fn push_hashes(out: &mut String, path: &[Digest]) {
 
 /// A proof as it was read; nothing of it is verified yet.
 enum Proof<'a> {
-    Event { ledger: LedgerIdentity, record: &'a str, index: u64, path: Vec<Digest>, checkpoint: &'a str },
-    Consistency { ledger: LedgerIdentity, path: Vec<Digest>, older: String, newer: &'a str },
+    Event { ledger: LedgerIdentity, record: &'a str, index: u64, path: Vec<Digest>, checkpoint: &'a [u8] },
+    Consistency { ledger: LedgerIdentity, path: Vec<Digest>, older: Vec<u8>, newer: &'a [u8] },
 }
 
 /// Verifies either kind of proof with nothing else at hand.
@@ -87,8 +87,7 @@ fn parse(bytes: &[u8]) -> Result<Proof<'_>, String> {
     if bytes.len() > PROOF_BYTES_MAX {
         return Err(format!("{} bytes, at most {PROOF_BYTES_MAX} are allowed", bytes.len()));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8")?;
-    let (kind, rest) = line(text, "the kind of proof")?;
+    let (kind, rest) = line(bytes, "the kind of proof")?;
     let (origin, rest) = line(rest, "an origin")?;
     let (public, rest) = line(rest, "a public key")?;
     let origin = parse_origin(origin).ok_or("expected an origin in the second line")?;
@@ -106,22 +105,30 @@ fn parse(bytes: &[u8]) -> Result<Proof<'_>, String> {
         }
         CONSISTENCY => {
             let (path, rest) = hashes(rest)?;
-            // Each note has one empty line of its own; the next one separates the two.
-            let mut parts = rest.splitn(3, "\n\n");
-            let (text, signatures) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let newer = parts.next().ok_or("expected two checkpoints")?;
-            Ok(Proof::Consistency { ledger, path, older: format!("{text}\n\n{signatures}\n"), newer })
+            let (older, newer) = split_notes(rest);
+            Ok(Proof::Consistency { ledger, path, older, newer })
         }
         _ => Err(format!("expected {EVENT} or {CONSISTENCY} in the first line")),
     }
 }
 
-fn line<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), String> {
-    text.split_once('\n').ok_or_else(|| format!("expected {expected}, found the end"))
+/// Each note has one empty line of its own; the next one separates the two. What is missing is left empty, which is no good note.
+fn split_notes(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
+    let mut ends = memchr::memmem::find_iter(bytes, b"\n\n").skip(1);
+    match ends.next() {
+        Some(end) => (bytes[..=end].to_vec(), &bytes[end + 2..]),
+        None => (bytes.to_vec(), &[]),
+    }
+}
+
+fn line<'a>(bytes: &'a [u8], expected: &str) -> Result<(&'a str, &'a [u8]), String> {
+    let end = memchr::memchr(b'\n', bytes).ok_or_else(|| format!("expected {expected}, found the end"))?;
+    let text = std::str::from_utf8(&bytes[..end]).map_err(|_| format!("expected {expected}, found no UTF-8"))?;
+    Ok((text, &bytes[end + 1..]))
 }
 
 /// Lines of base64 up to the empty one. No tree has more than 64 levels; a consistency proof at most 65 hashes.
-fn hashes(mut rest: &str) -> Result<(Vec<Digest>, &str), String> {
+fn hashes(mut rest: &[u8]) -> Result<(Vec<Digest>, &[u8]), String> {
     let mut out = Vec::new();
     loop {
         let (next, after) = line(rest, "an empty line after the hashes")?;
@@ -141,7 +148,7 @@ fn check_event(
     record: &str,
     index: u64,
     path: &[Digest],
-    checkpoint: &str,
+    checkpoint: &[u8],
     subject: &mut Subject,
     counts: &mut Counts,
 ) -> Result<(), Finding> {
@@ -180,8 +187,8 @@ fn check_event(
 fn check_pair(
     ledger: &LedgerIdentity,
     path: &[Digest],
-    older: &str,
-    newer: &str,
+    older: &[u8],
+    newer: &[u8],
     subject: &mut Subject,
     counts: &mut Counts,
 ) -> Result<(), Finding> {
@@ -194,11 +201,11 @@ fn check_pair(
     Ok(())
 }
 
-fn read_checkpoint(ledger: &LedgerIdentity, text: &str, counts: &mut Counts) -> Result<Checkpoint, Finding> {
+fn read_checkpoint(ledger: &LedgerIdentity, bytes: &[u8], counts: &mut Counts) -> Result<Checkpoint, Finding> {
     counts.add(Check::Checkpoint, 1);
     let mismatch =
         |why: String| Finding::new(Code::CheckpointMismatch).expected("a good checkpoint").found(why);
-    let note = Note::parse(text.as_bytes()).map_err(|e| mismatch(e.to_string()))?;
+    let note = Note::parse(bytes).map_err(|e| mismatch(e.to_string()))?;
     note.check(&ledger.origin, &ledger.key).map_err(|e| mismatch(e.to_string()))?;
     note.checkpoint().cloned().ok_or_else(|| mismatch("the head of a trace".into()))
 }

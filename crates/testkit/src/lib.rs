@@ -2,6 +2,9 @@
 
 pub mod builders;
 pub mod deadline;
+pub mod fixtures;
+pub mod fuzz;
 pub mod kill_disk;
 pub mod rng;
+pub mod segments;
 pub mod sim_disk;

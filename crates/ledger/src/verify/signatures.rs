@@ -181,3 +181,6 @@ impl Randomness {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,3 +2,7 @@
 
 mod crash;
 mod faults;
+mod fixtures;
+mod fuzz;
+mod second_verifier;
+mod tidy;

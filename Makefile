@@ -1,0 +1,48 @@
+# One entry for people and CI. `make` alone lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint bench soak fuzz dist python
+
+CARGO ?= cargo
+# Cargo's own directory for results; the Python environment lives beside it.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+VENV := $(TARGET)/venv
+PYTHON := $(VENV)/bin/python
+
+help: ## list the targets
+	@echo "Baton: hand work from one agent to the next, and prove afterwards what happened."
+	@echo
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: ## make a ledger, tamper with a copy, and see what the verifier says
+	$(CARGO) build --release --locked -p baton-cli
+	tools/demo $(TARGET)/release/baton
+
+test: python ## run every test
+	tools/test $(PYTHON)
+
+check: ## format, lints and the fast tests
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked -q -p baton-core -p baton-ledger -p baton-store
+
+bench: ## measure against raw loops and SQLite, as ratios within one run
+	$(CARGO) run --release --locked -p baton-benches
+
+soak: python ## the long counts: 10,000 kills, thousands of failing disks, longer fuzzing
+	BATON_PYTHON=$(PYTHON) BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \
+	  $(CARGO) test --release --locked -p baton-testkit --test it -- --nocapture crash faults fuzz
+
+fuzz: ## coverage-guided fuzzing of the parsers (SECONDS_EACH=60)
+	tools/fuzz $(or $(SECONDS_EACH),60)
+
+dist: ## the optimised binary, in dist/
+	$(CARGO) build --release --locked -p baton-cli
+	mkdir -p dist && cp $(TARGET)/release/baton dist/baton && ls -l dist/baton
+
+# The second verifier needs one signature package; it gets an environment of its own, made once.
+python: $(VENV)/ready
+
+$(VENV)/ready: tools/requirements.txt
+	tools/setup-python $(VENV)
+	touch $@

@@ -1,0 +1,222 @@
+//! Two verifiers that know nothing of each other must agree: ours, and `tools/verify.py`, which was written from the protocol page.
+//!
+//! Python runs as one process and answers line by line. `make test` gives it the signature package; without that the test says how to get it.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_ledger::proof::verify_proof;
+use baton_ledger::verify::{Options, Report, Severity, verify_bundle};
+use baton_testkit::deadline::within;
+use baton_testkit::fixtures::{self, Fixture};
+use baton_testkit::segments::{MemoryArtifacts, verify_bytes};
+use serde_json::{Value, json};
+
+/// An input for both.
+#[derive(Debug, Clone)]
+struct Case {
+    name: String,
+    kind: &'static str,
+    data: Vec<u8>,
+    checkpoint: Option<String>,
+    artifacts: Option<MemoryArtifacts>,
+}
+
+/// What a verifier says, as far as both must say the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    verdict: String,
+    code: Option<String>,
+    /// The broken line; only a journal's lines are numbered the same by both.
+    line: Option<u64>,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn ours(case: &Case) -> Answer {
+    let options =
+        Options { checkpoint: case.checkpoint.clone().map(String::into_bytes), threads: 1, ..Options::default() };
+    let report: Report = match case.kind {
+        "journal" => verify_bytes(&case.data, case.artifacts.as_ref(), &options),
+        "bundle" => {
+            let mut rest = case.data.as_slice();
+            let mut read = |buffer: &mut [u8]| std::io::Read::read(&mut rest, buffer).map_err(|e| e.to_string());
+            verify_bundle(&mut read, &options)
+        }
+        _ => verify_proof(&case.data, None),
+    };
+    let first = report.findings.first().filter(|f| f.code.severity() > Severity::Warning);
+    let is_unknown = report.verdict.as_str() == "unknown";
+    Answer {
+        verdict: report.verdict.as_str().to_owned(),
+        code: first.filter(|_| !is_unknown).map(|f| f.code.as_str().to_owned()),
+        line: first.filter(|f| case.kind == "journal" && f.line > 0 && !is_unknown).map(|f| f.line),
+    }
+}
+
+fn request(case: &Case) -> Value {
+    let mut out = json!({"kind": case.kind, "data": BASE64.encode(&case.data)});
+    if let Some(checkpoint) = &case.checkpoint {
+        out["checkpoint"] = checkpoint.clone().into();
+    }
+    if let Some(artifacts) = &case.artifacts {
+        out["artifacts"] = artifacts.0.iter().map(|(hash, bytes)| (hash.to_string(), BASE64.encode(bytes))).collect();
+    }
+    out
+}
+
+fn start_python() -> Child {
+    let python = std::env::var("BATON_PYTHON").unwrap_or_else(|_| "python3".into());
+    Command::new(&python)
+        .arg(root().join("tools/verify.py"))
+        .arg("--batch")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{python}: {e}; run `make test`, which sets it up"))
+}
+
+/// Asks both about every case, and lists where they differ.
+fn compare(cases: Vec<Case>) {
+    let mut python = start_python();
+    let (mut stdin, stdout) = (python.stdin.take().unwrap(), python.stdout.take().unwrap());
+    let requests: Vec<Value> = cases.iter().map(request).collect();
+    let writer = thread::spawn(move || {
+        for request in requests {
+            if writeln!(stdin, "{request}").is_err() {
+                return;
+            }
+        }
+    });
+    let mut answers = BufReader::new(stdout).lines();
+    let mut differences = Vec::new();
+    let mut passed = 0;
+    for case in &cases {
+        let mine = ours(case);
+        let line = answers.next().expect("an answer for every question; see the message above").unwrap();
+        let theirs: Value = serde_json::from_str(&line).unwrap();
+        let theirs = Answer {
+            verdict: theirs["verdict"].as_str().unwrap().to_owned(),
+            code: theirs["code"].as_str().filter(|_| theirs["verdict"] != "unknown").map(str::to_owned),
+            line: theirs["line"].as_u64().filter(|_| case.kind == "journal" && theirs["verdict"] != "unknown"),
+        };
+        passed += usize::from(mine.verdict.starts_with("pass"));
+        if mine != theirs {
+            differences.push(format!("{}: ours {mine:?}, theirs {theirs:?}", case.name));
+        }
+    }
+    writer.join().unwrap();
+    assert!(python.wait().unwrap().success());
+    println!("{} inputs, {passed} of them pass, {} differences", cases.len(), differences.len());
+    let shown: Vec<_> = differences.iter().take(20).collect();
+    assert!(differences.is_empty(), "{} of {} differ: {shown:#?}", differences.len(), cases.len());
+}
+
+/// One bit of every byte, a different one each time.
+fn flips(base: &Case) -> impl Iterator<Item = Case> + '_ {
+    (0..base.data.len()).map(move |at| {
+        let mut case = Case { name: format!("{}: bit {} of byte {at} flipped", base.name, at % 8), ..base.clone() };
+        case.data[at] ^= 1 << (at % 8);
+        case
+    })
+}
+
+/// Lines removed, doubled, exchanged and cut off.
+fn line_mutations(base: &Case) -> Vec<Case> {
+    let lines: Vec<&[u8]> = base.data.split_inclusive(|b| *b == b'\n').collect();
+    let case = |name: String, lines: Vec<&[u8]>| Case {
+        name: format!("{}: {name}", base.name),
+        data: lines.concat(),
+        ..base.clone()
+    };
+    let mut out = Vec::new();
+    for i in 0..lines.len() {
+        out.push(case(format!("line {i} removed"), [&lines[..i], &lines[i + 1..]].concat()));
+        out.push(case(format!("line {i} doubled"), [&lines[..=i], &lines[i..]].concat()));
+        out.push(case(format!("cut before line {i}"), lines[..i].to_vec()));
+        out.push(case(format!("an empty line before line {i}"), [&lines[..i], &[&b"\n"[..]], &lines[i..]].concat()));
+        for j in i + 1..lines.len() {
+            let mut swapped = lines.clone();
+            swapped.swap(i, j);
+            out.push(case(format!("lines {i} and {j} exchanged"), swapped));
+        }
+    }
+    for length in (0..base.data.len()).step_by(7) {
+        let data = base.data[..length].to_vec();
+        out.push(Case { name: format!("{}: cut at byte {length}", base.name), data, ..base.clone() });
+    }
+    out
+}
+
+fn bases(fixture: &Fixture) -> Vec<Case> {
+    let case = |name: &str, kind, data: &[u8], checkpoint: Option<&str>, artifacts: bool| Case {
+        name: name.to_owned(),
+        kind,
+        data: data.to_vec(),
+        checkpoint: checkpoint.map(str::to_owned),
+        artifacts: artifacts.then(|| fixture.artifacts.clone()),
+    };
+    vec![
+        case("journal", "journal", &fixture.journal, None, true),
+        case("journal with checkpoint", "journal", &fixture.journal, Some(&fixture.checkpoint), false),
+        case("bundle", "bundle", &fixture.bundle, None, false),
+        case("bundle without artifacts", "bundle", &fixture.bundle_without_artifacts, Some(&fixture.head), false),
+        case("proof", "proof", fixture.proof.as_bytes(), None, false),
+        case("consistency proof", "proof", fixture.consistency.as_bytes(), None, false),
+    ]
+}
+
+#[test]
+fn both_verifiers_agree_on_every_mutation_of_every_fixture() {
+    within(600, "second verifier", || {
+        let fixture = fixtures::make();
+        let bases = bases(&fixture);
+        let mut cases = Vec::new();
+        for base in &bases {
+            assert!(ours(base).verdict.starts_with("pass"), "{}: {:?}", base.name, ours(base));
+            cases.push(base.clone());
+            cases.extend(flips(base));
+            cases.extend(line_mutations(base));
+        }
+        compare(cases);
+    });
+}
+
+#[test]
+fn both_verifiers_agree_on_flipped_bits_of_a_checkpoint_and_on_pre_fill() {
+    within(600, "second verifier, checkpoints", || {
+        let fixture = fixtures::make();
+        let base = Case {
+            name: "journal".into(),
+            kind: "journal",
+            data: fixture.journal.clone(),
+            checkpoint: None,
+            artifacts: None,
+        };
+        let mut cases = Vec::new();
+        for note in [&fixture.checkpoint, &fixture.early_checkpoint, &fixture.head] {
+            cases.push(Case { checkpoint: Some(note.clone()), ..base.clone() });
+            for at in 0..note.len() {
+                let mut bytes = note.clone().into_bytes();
+                bytes[at] ^= 1 << (at % 7);
+                // A note travels as text here, so only flips that leave it UTF-8 can be asked about.
+                if let Ok(note) = String::from_utf8(bytes) {
+                    cases.push(Case { name: format!("byte {at} of a note"), checkpoint: Some(note), ..base.clone() });
+                }
+            }
+        }
+        for length in (1..fixture.journal.len()).step_by(11) {
+            // A writer killed in the middle of a write, in front of pre-fill.
+            let mut data = fixture.journal[..length].to_vec();
+            data.extend_from_slice(b"\n\n\n\n");
+            cases.push(Case { name: format!("cut at {length}, then pre-fill"), data, ..base.clone() });
+        }
+        compare(cases);
+    });
+}
