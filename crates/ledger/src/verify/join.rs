@@ -56,6 +56,12 @@ pub(crate) struct Pending {
     pub task: Task,
 }
 
+impl AsRef<Task> for Pending {
+    fn as_ref(&self) -> &Task {
+        &self.task
+    }
+}
+
 /// The end of one trace so far.
 #[derive(Debug, Default)]
 struct TraceEnd {

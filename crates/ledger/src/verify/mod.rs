@@ -27,7 +27,7 @@ use crate::note::{Note, Statement};
 use crate::record::{Flaw, Line};
 use feed::{Chunk, Feed};
 use join::{Join, Judged, Pending, Promise, Scope};
-use signatures::{Checker, Task};
+use signatures::Checker;
 
 /// What the reader brings along.
 #[derive(Debug, Default)]
@@ -321,8 +321,7 @@ pub fn is_cut_short(line: &[u8]) -> bool {
 }
 
 fn bad_signatures(checker: &mut Checker, pending: &[Pending]) -> Vec<Finding> {
-    let tasks: Vec<Task> = pending.iter().map(|pending| pending.task.clone()).collect();
-    let bad = checker.failing(&tasks);
+    let bad = checker.failing(pending);
     bad.into_iter()
         .map(|i| {
             let expected = format!("a signature by {}", pending[i].task.key.id());

@@ -25,6 +25,12 @@ pub(crate) struct Task {
     pub signature: Signature,
 }
 
+impl AsRef<Task> for Task {
+    fn as_ref(&self) -> &Task {
+        self
+    }
+}
+
 /// Subset sums per batch: a crafted signature passes with a probability of at most 2^-64.
 const ROUNDS: usize = 64;
 const BYTES: usize = ROUNDS / 8;
@@ -46,18 +52,18 @@ impl Checker {
     }
 
     /// The numbers of the tasks whose signature does not check.
-    pub(crate) fn failing(&mut self, tasks: &[Task]) -> Vec<usize> {
+    pub(crate) fn failing<T: AsRef<Task>>(&mut self, tasks: &[T]) -> Vec<usize> {
         if !self.one_by_one && tasks.len() >= BATCH_MIN && self.accepts(tasks) {
             return Vec::new();
         }
         let holds = |task: &Task| task.key.verify_event(&task.body, &task.signature);
-        (0..tasks.len()).filter(|i| !holds(&tasks[*i])).collect()
+        (0..tasks.len()).filter(|i| !holds(tasks[*i].as_ref())).collect()
     }
 
     /// Whether all of them certainly satisfy the strict rule. `false` says nothing about any one of them.
-    fn accepts(&mut self, tasks: &[Task]) -> bool {
+    fn accepts<T: AsRef<Task>>(&mut self, tasks: &[T]) -> bool {
         let mut points = Vec::with_capacity(tasks.len());
-        for task in tasks {
+        for task in tasks.iter().map(AsRef::as_ref) {
             let free = self.torsion_free.entry(*task.key.as_bytes());
             let free = free.or_insert_with(|| is_torsion_free(&task.key.point()));
             let Some(point) = free.then(|| decode(&task.signature)).flatten() else { return false };
@@ -91,11 +97,11 @@ fn is_torsion_free(point: &EdwardsPoint) -> bool {
 }
 
 /// Σ z·S · B = Σ z·R + Σ (Σ z·k) · A, with the terms of equal keys put together.
-fn equation_holds(tasks: &[Task], points: &[EdwardsPoint], random: &mut Randomness) -> bool {
+fn equation_holds<T: AsRef<Task>>(tasks: &[T], points: &[EdwardsPoint], random: &mut Randomness) -> bool {
     let mut base = Scalar::ZERO;
     let mut by_key: BTreeMap<[u8; 32], (EdwardsPoint, Scalar)> = BTreeMap::new();
     let mut scalars = Vec::with_capacity(tasks.len() + 17);
-    for task in tasks {
+    for task in tasks.iter().map(AsRef::as_ref) {
         let (r, s) = task.signature.0.split_at(32);
         let s: Option<Scalar> = s.try_into().ok().and_then(|s| Scalar::from_canonical_bytes(s).into());
         let Some(s) = s else { return false };
@@ -149,10 +155,10 @@ struct Randomness {
 }
 
 impl Randomness {
-    fn from_batch(tasks: &[Task]) -> Self {
+    fn from_batch<T: AsRef<Task>>(tasks: &[T]) -> Self {
         let mut hash = Sha512::new();
         hash.update(b"baton/batch/v1\n");
-        for task in tasks {
+        for task in tasks.iter().map(AsRef::as_ref) {
             hash.update(task.key.as_bytes());
             hash.update(task.body.0);
             hash.update(task.signature.0);

@@ -29,7 +29,28 @@ impl NoteDir {
 
     /// Keeps a note; durable when this returns. Keeping it twice is the same as once.
     pub fn keep(&self, statement: &Statement, note: &str) -> io::Result<()> {
-        write_atomic(&*self.disk, &self.path(statement), note.as_bytes())
+        write_atomic(&*self.disk, &self.path(statement), note.as_bytes())?;
+        match statement {
+            Statement::Checkpoint(new) if self.latest().is_none_or(|(known, _)| known.size < new.size) => {
+                write_atomic(&*self.disk, &self.latest_path(), note.as_bytes())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A copy of the largest checkpoint, so that opening need not look through all of them.
+    fn latest_path(&self) -> PathBuf {
+        self.layout.checkpoints().join("latest")
+    }
+
+    /// The largest kept checkpoint, as it was read; not verified.
+    pub fn latest(&self) -> Option<(Checkpoint, Note)> {
+        let copy = read_file(&*self.disk, &self.latest_path(), NOTE_BYTES_MAX as u64);
+        let read = |bytes: Vec<u8>| {
+            let note = Note::parse(&bytes).ok()?;
+            Some((note.checkpoint()?.clone(), note))
+        };
+        copy.ok().and_then(read).or_else(|| self.sizes().ok()?.into_iter().rev().find_map(|size| self.checkpoint(size).ok()?.ok()))
     }
 
     /// A note that is kept already.

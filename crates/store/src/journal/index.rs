@@ -34,6 +34,13 @@ pub struct Entry {
     pub seq: u64,
     /// Position of the event before it in its trace, or 0.
     pub prev_pos: u64,
+    /// Position of an event further back, so that any number of a trace is found in a few steps: see [`skip_target`].
+    pub skip_pos: u64,
+}
+
+/// The number that an event's second pointer leads to: its own with the lowest bit cleared. 0 is none.
+fn skip_target(seq: u64) -> u64 {
+    seq & seq.wrapping_sub(1)
 }
 
 /// What a new event brings along.
@@ -230,28 +237,43 @@ impl Index {
             let summary = TraceSummary { trace, first_pos: pos, last_pos: 0, seq: 0, head, is_closed: false };
             TraceRow { no: next_no, summary, is_dirty: true }
         });
+        let (prev_pos, trace_no) = (row.summary.last_pos, row.no);
+        let skip_pos = self.skip_pos(added.seq, prev_pos);
         let entry = Entry {
             id: added.id,
             segment: added.segment,
             offset: added.offset,
             length: added.length,
-            trace_no: row.no,
+            trace_no,
             seq: added.seq,
-            prev_pos: row.summary.last_pos,
+            prev_pos,
+            skip_pos,
         };
+        let Some(row) = self.traces.get_mut(&added.trace) else { return };
         row.is_dirty = true;
         (row.summary.last_pos, row.summary.seq, row.summary.head) = (pos, added.seq, added.hash);
         row.summary.is_closed |= added.closes;
         entry.write(&mut self.entries.tail);
         nodes.iter().for_each(|node| self.nodes.tail.extend_from_slice(&node.0));
         if added.is_key_event {
-            self.key_log.tail.extend_from_slice(&row.no.to_le_bytes());
+            self.key_log.tail.extend_from_slice(&trace_no.to_le_bytes());
             self.key_log.tail.extend_from_slice(&[0; 4]);
             self.key_log.tail.extend_from_slice(&pos.to_le_bytes());
             self.keys.entry(added.trace).or_default().push(pos);
         }
         self.id_max = self.id_max.max(Some(added.id));
         self.count = pos;
+    }
+
+    /// Where the second pointer of the event after `prev_pos` leads. On average it takes one step to find.
+    fn skip_pos(&self, seq: u64, prev_pos: u64) -> u64 {
+        let (target, mut at, mut pos) = (skip_target(seq), seq - 1, prev_pos);
+        while at > target {
+            // Without the pointer the way back is longer, not wrong.
+            let Ok(entry) = self.entry(pos) else { return 0 };
+            (at, pos) = (skip_target(at), entry.skip_pos);
+        }
+        if target == 0 { 0 } else { pos }
     }
 
     /// Where the event at a position lies.
@@ -290,14 +312,18 @@ impl Index {
         self.node(stored_index(0, pos - 1))
     }
 
-    /// The position of an event of a trace, found by walking back from its end.
+    /// The position of an event of a trace, found by going back from its end in steps that double.
     pub fn position_of(&self, trace: TraceId, seq: u64) -> io::Result<Option<u64>> {
         let Some(summary) = self.trace(trace).filter(|summary| seq >= 1 && seq <= summary.seq) else {
             return Ok(None);
         };
-        let mut pos = summary.last_pos;
-        for _ in seq..summary.seq {
-            pos = self.entry(pos)?.prev_pos;
+        let (mut at, mut pos) = (summary.seq, summary.last_pos);
+        while at > seq {
+            let entry = self.entry(pos)?;
+            (at, pos) = match skip_target(at) {
+                target if target >= seq && entry.skip_pos > 0 => (target, entry.skip_pos),
+                _ => (at - 1, entry.prev_pos),
+            };
         }
         Ok(Some(pos))
     }
@@ -431,7 +457,7 @@ impl Entry {
         out.extend_from_slice(&self.trace_no.to_le_bytes());
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.prev_pos.to_le_bytes());
-        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&self.skip_pos.to_le_bytes());
     }
 
     fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
@@ -443,6 +469,7 @@ impl Entry {
             trace_no: u32::from_le_bytes(bytes[36..40].try_into().ok()?),
             seq: number(&bytes[40..48])?,
             prev_pos: number(&bytes[48..56])?,
+            skip_pos: number(&bytes[56..64])?,
         })
     }
 }

@@ -45,7 +45,7 @@ struct State {
 
 impl Keeper {
     pub(crate) fn new(notes: NoteDir, ledger: LedgerIdentity, key: Arc<SecretKey>, options: Options) -> Self {
-        let signed = notes.sizes().ok().and_then(|sizes| sizes.last().copied()).unwrap_or(0);
+        let signed = notes.latest().map_or(0, |(checkpoint, _)| checkpoint.size);
         let state = State {
             latest: Frontier::default(),
             signed,

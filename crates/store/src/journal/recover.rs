@@ -11,6 +11,7 @@ use baton_core::{Digest, TraceId};
 use baton_ledger::hash::leaf;
 use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::merkle::Frontier;
+use baton_ledger::note::Checkpoint;
 use baton_ledger::record::{Flaw, Line};
 use baton_ledger::verify::{identity, is_cut_short};
 
@@ -62,31 +63,59 @@ pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Res
     let firsts = segments::list(&**disk, layout).map_err(OpenError::io("list", layout.events()))?;
     let Some(first) = firsts.first() else { return Err(OpenError::NotFound(layout.root().to_owned())) };
     let ledger = read_identity(&**disk, layout, *first)?;
-    let notes = NoteDir::new(disk.clone(), layout);
+    let latest = NoteDir::new(disk.clone(), layout).latest();
+    let latest = latest.filter(|(_, note)| note.check(&ledger.origin, &ledger.key).is_ok()).map(|(c, _)| c);
 
     let loaded = Index::load(&**disk, layout.index(), mode);
     let witnessed = loaded.as_ref().map_or(0, Index::count);
     let trusted = loaded.and_then(|index| {
-        let before = check_index(&**disk, layout, &firsts, &index, &notes, &ledger)?;
+        let before = check_index(&**disk, layout, &firsts, &index)?;
         Some((index, before))
     });
-    let is_rebuilt = trusted.is_none();
-    let (index, before) = match trusted {
-        Some((index, before)) => (index, Some(before)),
-        None => (Index::empty(layout.index()), None),
-    };
+    if let Some((index, before)) = trusted {
+        let opened = read_on(&**disk, layout, &firsts, &ledger, index, Some(before))?;
+        if agrees(&opened, latest.as_ref()) {
+            refuse_loss(&opened, witnessed, latest.as_ref())?;
+            return Ok(opened);
+        }
+    }
+    let mut opened = read_on(&**disk, layout, &firsts, &ledger, Index::empty(layout.index()), None)?;
+    opened.is_rebuilt = true;
+    refuse_loss(&opened, witnessed, latest.as_ref())?;
+    let is_other = !agrees(&opened, latest.as_ref());
+    if let Some(signed) = latest.filter(|_| is_other) {
+        let why = "the events up to here are not those that the last checkpoint was signed for".into();
+        opened.tail = Tail::Damaged { line: signed.size, why };
+    }
+    Ok(opened)
+}
+
+/// Reads from the end of the index to the end of the journal.
+fn read_on(
+    disk: &dyn Disk,
+    layout: &Layout,
+    firsts: &[u64],
+    ledger: &LedgerIdentity,
+    index: Index,
+    before: Option<Before>,
+) -> Result<Opened, OpenError> {
     let mut scan = Scan::start(index, before).map_err(OpenError::io("read", layout.index()))?;
-    let tail = scan.run(&**disk, layout, &firsts)?;
-    let opened = Opened {
-        ledger,
-        end: scan.end.unwrap_or(Place { segment: *first, offset: 0 }),
+    let tail = scan.run(disk, layout, firsts)?;
+    Ok(Opened {
+        ledger: ledger.clone(),
+        end: scan.end.unwrap_or(Place { segment: 1, offset: 0 }),
         index: scan.index,
         frontier: scan.frontier,
         tail,
-        is_rebuilt,
-    };
-    refuse_loss(&opened, witnessed, &notes)?;
-    Ok(opened)
+        is_rebuilt: false,
+    })
+}
+
+/// Whether the tree is the one that was signed, as far as both reach.
+fn agrees(opened: &Opened, latest: Option<&Checkpoint>) -> bool {
+    latest.filter(|signed| signed.size <= opened.index.count()).is_none_or(|signed| {
+        opened.index.frontier(signed.size).is_ok_and(|tree| tree.root() == signed.root)
+    })
 }
 
 fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerIdentity, OpenError> {
@@ -109,15 +138,12 @@ fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerI
     }
 }
 
-/// Whether the index agrees with the segments that are there, with the journal's line at its end and with the last checkpoint. Gives that line's place
-/// in the order.
+/// Whether the index agrees with the segments that are there and with the journal's line at its end. Gives that line's place in the order.
 fn check_index(
     disk: &dyn Disk,
     layout: &Layout,
     firsts: &[u64],
     index: &Index,
-    notes: &NoteDir,
-    ledger: &LedgerIdentity,
 ) -> Option<Before> {
     let entry = index.entry(index.count()).ok()?;
     let file = disk.open(&layout.segment(entry.segment), Mode::Read).ok()?;
@@ -133,35 +159,21 @@ fn check_index(
             return None;
         }
     }
-    let size = notes.sizes().ok()?.into_iter().rfind(|size| *size <= index.count());
-    let signed = match size {
-        None => true,
-        Some(size) => {
-            let (checkpoint, note) = notes.checkpoint(size).ok()?.ok()?;
-            note.check(&ledger.origin, &ledger.key).is_ok()
-                && index.frontier(size).ok()?.root() == checkpoint.root
-        }
-    };
-    (agrees && signed).then_some(Before { batch: line.batch, commit: line.effective_commit() })
+    agrees.then_some(Before { batch: line.batch, commit: line.effective_commit() })
 }
 
 /// Acknowledged events may not disappear: neither those that a kept checkpoint covers nor those that were saved in the index.
-fn refuse_loss(opened: &Opened, witnessed: u64, notes: &NoteDir) -> Result<(), OpenError> {
+fn refuse_loss(opened: &Opened, witnessed: u64, latest: Option<&Checkpoint>) -> Result<(), OpenError> {
     let have = opened.index.count();
     if matches!(opened.tail, Tail::Damaged { .. }) {
         return Ok(());
     }
     let cut = |expected, witness: String| Err(OpenError::Cut { have, expected, witness });
-    let sizes = notes.sizes().map_err(OpenError::io("list", "checkpoints"))?;
-    for size in sizes.into_iter().filter(|size| *size > have) {
-        let read = notes.checkpoint(size).map_err(OpenError::io("read", "checkpoints"))?;
-        if let Ok((checkpoint, note)) = read
-            && note.check(&opened.ledger.origin, &opened.ledger.key).is_ok()
-        {
-            return cut(checkpoint.size, format!("checkpoints/{size:020}"));
-        }
+    match latest.filter(|signed| signed.size > have) {
+        Some(signed) => cut(signed.size, format!("checkpoints/{:020}", signed.size)),
+        None if witnessed > have => cut(witnessed, "the index".into()),
+        None => Ok(()),
     }
-    if witnessed > have { cut(witnessed, "the index".into()) } else { Ok(()) }
 }
 
 /// Reads on from the end of the index.

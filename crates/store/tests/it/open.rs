@@ -227,6 +227,33 @@ fn a_tail_that_a_checkpoint_covers_is_never_dropped() {
 }
 
 #[test]
+fn every_event_of_a_trace_is_found_by_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = secret(1);
+    let layout = Layout::new(dir.path());
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, options()).unwrap();
+    let traces = [new_trace(), new_trace(), new_trace()];
+    for n in 0..300u64 {
+        journal.append(decision(vec![note(traces[(n % 7 % 3) as usize], 0, n)])).unwrap();
+    }
+    let check = |journal: &FsJournal, life: &str| {
+        for trace in traces {
+            let all = journal.read_trace(trace, 1, 1000).unwrap();
+            assert_eq!(all.len() as u64, journal.trace(trace).unwrap().seq);
+            for (i, stored) in all.iter().enumerate() {
+                let one = journal.read_trace(trace, i as u64 + 1, 1).unwrap();
+                assert_eq!(one, [stored.clone()], "number {} of {trace}, {life}", i + 1);
+            }
+        }
+    };
+    check(&journal, "while writing");
+    journal.close().unwrap();
+    check(&open(&dir).unwrap(), "reopened");
+    forget_index(&dir);
+    check(&open(&dir).unwrap(), "rebuilt");
+}
+
+#[test]
 fn a_writer_under_load_pre_fills_and_a_clean_close_cuts_it() {
     let dir = tempfile::tempdir().unwrap();
     let key = secret(1);
