@@ -10,6 +10,7 @@ use baton_ledger::verify::{OpenSegments, Options, Segments, Verdict, verify_jour
 use baton_store::disk::RealDisk;
 use baton_store::journal::segments::SegmentReader;
 use baton_store::{Layout, clock};
+use baton_testkit::segments::OneSegment;
 
 use crate::fixture::Closed;
 use crate::{Figure, Goal, median};
@@ -19,33 +20,13 @@ const ROUNDS: usize = 3;
 /// The first this many bytes of the large ledger are enough to measure rates; they are read into memory before.
 const SAMPLE_BYTES: usize = 64 << 20;
 
-/// A journal in memory, so that the disk plays no part.
-struct InMemory {
-    bytes: Arc<Vec<u8>>,
-    at: usize,
-    is_started: bool,
-}
-
-impl Segments for InMemory {
-    fn next_segment(&mut self) -> Result<Option<u64>, String> {
-        Ok((!std::mem::replace(&mut self.is_started, true)).then_some(1))
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
-        let count = buffer.len().min(self.bytes.len() - self.at);
-        buffer[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
-    }
-}
-
 pub(crate) fn run(small: &Closed, large: &Closed) -> Vec<Figure> {
-    let bytes = Arc::new(sample(large));
+    // In memory, so that the disk plays no part.
+    let bytes = sample(large);
+    let segment = OneSegment::new(&bytes);
     let events = bytes.iter().filter(|b| **b == b'\n').count() as f64;
     let rate = |options: &Options| {
-        let open = || -> Result<Box<dyn Segments>, String> {
-            Ok(Box::new(InMemory { bytes: bytes.clone(), at: 0, is_started: false }))
-        };
+        let open = || -> Result<Box<dyn Segments>, String> { Ok(Box::new(segment.clone())) };
         let start = Instant::now();
         let report = verify_journal(&open as OpenSegments<'_>, None, options);
         assert_eq!(report.verdict, Verdict::PassWithWarnings, "{:?}", report.findings);

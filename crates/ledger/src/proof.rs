@@ -123,7 +123,8 @@ fn split_notes(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
 
 fn line<'a>(bytes: &'a [u8], expected: &str) -> Result<(&'a str, &'a [u8]), String> {
     let end = memchr::memchr(b'\n', bytes).ok_or_else(|| format!("expected {expected}, found the end"))?;
-    let text = std::str::from_utf8(&bytes[..end]).map_err(|_| format!("expected {expected}, found no UTF-8"))?;
+    let text =
+        std::str::from_utf8(&bytes[..end]).map_err(|_| format!("expected {expected}, found no UTF-8"))?;
     Ok((text, &bytes[end + 1..]))
 }
 
@@ -201,7 +202,11 @@ fn check_pair(
     Ok(())
 }
 
-fn read_checkpoint(ledger: &LedgerIdentity, bytes: &[u8], counts: &mut Counts) -> Result<Checkpoint, Finding> {
+fn read_checkpoint(
+    ledger: &LedgerIdentity,
+    bytes: &[u8],
+    counts: &mut Counts,
+) -> Result<Checkpoint, Finding> {
     counts.add(Check::Checkpoint, 1);
     let mismatch =
         |why: String| Finding::new(Code::CheckpointMismatch).expected("a good checkpoint").found(why);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use baton_core::{
-    Actor, ArtifactRef, Digest, Durability, Event, EventId, KeyGrant, Payload, Role, Seen, Timestamp, TraceId, Uuid7,
+    Actor, ArtifactRef, Digest, Durability, Event, EventId, KeyGrant, Payload, Role, Seen, Timestamp,
+    TraceId, Uuid7,
 };
 use baton_ledger::body::Body;
 use baton_ledger::bundle::{self, Header, Summary};
@@ -115,7 +116,8 @@ impl Builder {
         for events in decisions {
             let proposal = Proposal { events, decided_on: Vec::new() };
             let nodes = &mut self.nodes;
-            let sealed = self.chain.seal(&proposal, &NoPast, start, &mut self.journal, |node| nodes.push(node));
+            let sealed =
+                self.chain.seal(&proposal, &NoPast, start, &mut self.journal, |node| nodes.push(node));
             receipts.extend(sealed.expect("admitted"));
         }
         receipts
@@ -146,12 +148,8 @@ fn grant(key: &SecretKey) -> KeyGrant {
 pub fn make() -> Fixture {
     let (ledger_key, old, new) = (secret(1), secret(2), secret(3));
     let ledger = identity(&ledger_key);
-    let mut b = Builder {
-        chain: Chain::new(ledger.clone()),
-        journal: Vec::new(),
-        nodes: Vec::new(),
-        count: 0,
-    };
+    let mut b =
+        Builder { chain: Chain::new(ledger.clone()), journal: Vec::new(), nodes: Vec::new(), count: 0 };
     let (work, talk) = (TraceId::Work(uuid(101)), TraceId::Work(uuid(102)));
     let created = Payload::LedgerCreated {
         origin: ledger.origin.clone(),
@@ -164,13 +162,16 @@ pub fn make() -> Fixture {
 
     let opened = b.system(work, Payload::TraceOpened { title: Some("add a limit".into()) });
     let bound = b.system(work, Payload::KeyBound(grant(&old)));
-    let intent = json!({"intent_id": "i1", "tool_name": "run_tests", "risk_class": "low", "justification": "check"});
+    let intent =
+        json!({"intent_id": "i1", "tool_name": "run_tests", "risk_class": "low", "justification": "check"});
     let intent = b.other(work, "tool_intent_signed", intent);
     let receipts = b.write(vec![vec![opened], vec![bound, signed(intent, &old)]]);
 
     let mut done = b.other(work, "tool_execution_completed", json!({"intent_id": "i1", "exit_status": 0}));
-    done.artifacts =
-        vec![artifact("in.json", "application/json", b"{}"), artifact("out.txt", "text/plain", b"ok: 12 passed\n")];
+    done.artifacts = vec![
+        artifact("in.json", "application/json", b"{}"),
+        artifact("out.txt", "text/plain", b"ok: 12 passed\n"),
+    ];
     done.seen = receipts.last().map(|r| Seen { seq: r.seq, hash: r.hash });
     (done.task, done.fence) = (Some("TASK-2026-01-01-001".parse().expect("a token")), Some(1));
     b.write(vec![vec![signed(done, &old)]]);
@@ -182,13 +183,18 @@ pub fn make() -> Fixture {
 
     let rotated = b.system(work, Payload::KeyRotated { old: old.id(), new: grant(&new) });
     b.write(vec![vec![rotated]]);
-    let claim = b.other(work, "claim_issued", json!({"claim_id": "c1", "claim_text": "all tests pass", "confidence": 0.9}));
+    let claim = b.other(
+        work,
+        "claim_issued",
+        json!({"claim_id": "c1", "claim_text": "all tests pass", "confidence": 0.9}),
+    );
     b.write(vec![vec![signed(claim, &new)]]);
     let revoked = b.system(work, Payload::KeyRevoked { key: new.id(), reason: "laptop lost".into() });
     let closed = b.system(work, Payload::TraceClosed { reason: "done".into() });
     b.write(vec![vec![revoked], vec![closed]]);
     let mut last = b.other(talk, "note", json!({}));
-    (last.run, last.session) = (Some("run_1".parse().expect("a token")), Some("sess_1".parse().expect("a token")));
+    (last.run, last.session) =
+        (Some("run_1".parse().expect("a token")), Some("sess_1".parse().expect("a token")));
     b.write(vec![vec![unsigned(&last)]]);
     finish(b, ledger, &ledger_key, work)
 }

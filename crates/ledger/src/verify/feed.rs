@@ -52,7 +52,9 @@ impl<S: Segments> Feed<S> {
                 Some(first) => (self.in_segment, self.starts_segment) = (true, Some(first)),
             }
         }
-        let mut bytes = std::mem::take(&mut self.carry);
+        // One allocation of one size for every chunk: memory stays flat however many there are.
+        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
+        bytes.append(&mut self.carry);
         let mut is_unterminated = false;
         let mut searched = 0;
         loop {

@@ -173,12 +173,11 @@ impl<S: Segments> Shared<S> {
                 }
             };
             let lines = Lines::split(&chunk);
-            let judged: Vec<Result<Judged<'_>, Flaw>> = lines
-                .whole
-                .iter()
-                .map(|line| Judged::new(line))
-                .filter(|judged| scope.includes(judged.as_ref().ok().map(|judged| judged.line.trace)))
-                .collect();
+            let mut judged: Vec<Result<Judged<'_>, Flaw>> = Vec::with_capacity(lines.whole.len());
+            let all = lines.whole.iter().map(|line| Judged::new(line));
+            judged.extend(
+                all.filter(|judged| scope.includes(judged.as_ref().ok().map(|judged| judged.line.trace))),
+            );
             let taken = self.in_turn(&chunk, &lines, &judged, artifacts.is_some());
             let mut found = Vec::new();
             if !options.links_only {

@@ -418,7 +418,8 @@ impl Report {
         };
         let completeness = if codes.contains(&Code::TailCut) || codes.contains(&Code::TornTail) {
             "incomplete"
-        } else if matches!(verdict, Verdict::Unknown) {
+        } else if matches!(verdict, Verdict::Unknown | Verdict::Fail) {
+            // What is missing at the end of something altered is nobody's to say.
             "unknown"
         } else if vouched.by_checkpoint && vouched.by_key {
             "complete"
@@ -438,6 +439,8 @@ impl Report {
                     "fail"
                 } else if mine().next().is_some() {
                     "warn"
+                } else if counts.0[check as usize] == 0 {
+                    "skipped"
                 } else {
                     "pass"
                 };

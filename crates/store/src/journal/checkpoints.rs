@@ -50,7 +50,9 @@ impl NoteDir {
             let note = Note::parse(&bytes).ok()?;
             Some((note.checkpoint()?.clone(), note))
         };
-        copy.ok().and_then(read).or_else(|| self.sizes().ok()?.into_iter().rev().find_map(|size| self.checkpoint(size).ok()?.ok()))
+        copy.ok().and_then(read).or_else(|| {
+            self.sizes().ok()?.into_iter().rev().find_map(|size| self.checkpoint(size).ok()?.ok())
+        })
     }
 
     /// A note that is kept already.

@@ -113,9 +113,9 @@ fn read_on(
 
 /// Whether the tree is the one that was signed, as far as both reach.
 fn agrees(opened: &Opened, latest: Option<&Checkpoint>) -> bool {
-    latest.filter(|signed| signed.size <= opened.index.count()).is_none_or(|signed| {
-        opened.index.frontier(signed.size).is_ok_and(|tree| tree.root() == signed.root)
-    })
+    latest
+        .filter(|signed| signed.size <= opened.index.count())
+        .is_none_or(|signed| opened.index.frontier(signed.size).is_ok_and(|tree| tree.root() == signed.root))
 }
 
 fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerIdentity, OpenError> {
@@ -139,12 +139,7 @@ fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerI
 }
 
 /// Whether the index agrees with the segments that are there and with the journal's line at its end. Gives that line's place in the order.
-fn check_index(
-    disk: &dyn Disk,
-    layout: &Layout,
-    firsts: &[u64],
-    index: &Index,
-) -> Option<Before> {
+fn check_index(disk: &dyn Disk, layout: &Layout, firsts: &[u64], index: &Index) -> Option<Before> {
     let entry = index.entry(index.count()).ok()?;
     let file = disk.open(&layout.segment(entry.segment), Mode::Read).ok()?;
     let mut bytes = vec![0; entry.length as usize + 1];

@@ -57,21 +57,41 @@ fn ledgers(fixture: &Fixture) -> Vec<Ledger> {
         change(&mut files);
         Ledger { name, files, verdict, code, line }
     };
-    let journal = |bytes: Vec<u8>| move |files: &mut BTreeMap<String, Vec<u8>>| drop(files.insert(SEGMENT.into(), bytes.clone()));
+    let journal = |bytes: Vec<u8>| {
+        move |files: &mut BTreeMap<String, Vec<u8>>| drop(files.insert(SEGMENT.into(), bytes.clone()))
+    };
     let mut swapped = lines.clone();
     swapped.swap(5, 6);
-    let changed = String::from_utf8(fixture.journal.clone()).unwrap().replacen("\"exit_status\":0", "\"exit_status\":1", 1);
+    let changed = String::from_utf8(fixture.journal.clone()).unwrap().replacen(
+        "\"exit_status\":0",
+        "\"exit_status\":1",
+        1,
+    );
     let newer = [fixture.journal.as_slice(), b"{\"v\":2}\n"].concat();
     let torn = [fixture.journal.as_slice(), b"{\"actor\":{\"ag"].concat();
     let artifact = good_files(fixture).into_keys().find(|name| name.starts_with("artifacts")).unwrap();
     vec![
         tampered("good", "pass-with-warnings", None, None, &|_| ()),
         tampered("tampered-payload", "fail", Some("HASH_MISMATCH"), Some(5), &journal(changed.into_bytes())),
-        tampered("tampered-removed", "fail", Some("SEQUENCE_GAP"), Some(6), &journal([&lines[..5], &lines[6..]].concat().concat())),
-        tampered("tampered-doubled", "fail", Some("SEQUENCE_GAP"), Some(7), &journal([&lines[..6], &lines[5..]].concat().concat())),
+        tampered(
+            "tampered-removed",
+            "fail",
+            Some("SEQUENCE_GAP"),
+            Some(6),
+            &journal([&lines[..5], &lines[6..]].concat().concat()),
+        ),
+        tampered(
+            "tampered-doubled",
+            "fail",
+            Some("SEQUENCE_GAP"),
+            Some(7),
+            &journal([&lines[..6], &lines[5..]].concat().concat()),
+        ),
         tampered("tampered-swapped", "fail", Some("SEQUENCE_GAP"), Some(6), &journal(swapped.concat())),
         tampered("tampered-cut", "fail", Some("TAIL_CUT"), None, &journal(lines[..count - 2].concat())),
-        tampered("tampered-artifact-missing", "fail", Some("ARTIFACT_MISSING"), Some(5), &|files| drop(files.remove(&artifact))),
+        tampered("tampered-artifact-missing", "fail", Some("ARTIFACT_MISSING"), Some(5), &|files| {
+            drop(files.remove(&artifact))
+        }),
         tampered("tampered-artifact-changed", "fail", Some("ARTIFACT_HASH_MISMATCH"), Some(5), &|files| {
             drop(files.insert(artifact.clone(), b"something else".to_vec()));
         }),
@@ -97,7 +117,11 @@ fn settle(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
     for (name, bytes) in files {
         let found = fs::read(dir.join(name)).unwrap_or_else(|e| panic!("{}: {e}", dir.join(name).display()));
-        assert!(found == *bytes, "{} is not what the code makes; BATON_REGENERATE=1 rewrites it", dir.join(name).display());
+        assert!(
+            found == *bytes,
+            "{} is not what the code makes; BATON_REGENERATE=1 rewrites it",
+            dir.join(name).display()
+        );
     }
 }
 
@@ -132,7 +156,8 @@ fn every_fixture_is_judged_as_it_says_by_both_verifiers() {
             let findings = report["findings"].as_array().unwrap();
             if let Some(code) = ledger.code {
                 let found = findings.iter().find(|finding| finding["code"] == code);
-                let found = found.unwrap_or_else(|| panic!("{}, {who}: {code} not among {findings:?}", ledger.name));
+                let found =
+                    found.unwrap_or_else(|| panic!("{}, {who}: {code} not among {findings:?}", ledger.name));
                 if let Some(line) = ledger.line {
                     assert_eq!(found["line"], line, "{}, {who}", ledger.name);
                 }

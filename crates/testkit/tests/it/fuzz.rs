@@ -9,8 +9,20 @@ use baton_testkit::rng::{Rng, from_env};
 
 /// Changes a few places: flips, overwrites, removes, doubles, joins with another input.
 fn mutate(rng: &mut Rng, base: &[u8], other: &[u8]) -> Vec<u8> {
-    const WORDS: [&[u8]; 12] =
-        [b"{", b"}", b"[", b"\"", b"\\u0000", b"\n", b"9007199254740992", b"1e400", b"-0", b"null", b"\xff", b",\"v\":2"];
+    const WORDS: [&[u8]; 12] = [
+        b"{",
+        b"}",
+        b"[",
+        b"\"",
+        b"\\u0000",
+        b"\n",
+        b"9007199254740992",
+        b"1e400",
+        b"-0",
+        b"null",
+        b"\xff",
+        b",\"v\":2",
+    ];
     let mut bytes = base.to_vec();
     for _ in 0..1 + rng.below(4) {
         let at = rng.below(bytes.len() as u64 + 1) as usize;
@@ -48,7 +60,11 @@ fn drive(name: &str, target: fn(&[u8]), bases: &[Vec<u8>]) {
         let other = &bases[rng.below(bases.len() as u64) as usize];
         let input = mutate(&mut rng, base, other);
         let caught = std::panic::catch_unwind(|| target(&input));
-        assert!(caught.is_ok(), "{name}: input {count} of seed {seed} panicked: {:?}", String::from_utf8_lossy(&input));
+        assert!(
+            caught.is_ok(),
+            "{name}: input {count} of seed {seed} panicked: {:?}",
+            String::from_utf8_lossy(&input)
+        );
         count += 1;
     }
     println!("{name}: {count} inputs in {seconds} s, seed {seed}");
@@ -59,10 +75,15 @@ fn drive(name: &str, target: fn(&[u8]), bases: &[Vec<u8>]) {
 fn no_parser_panics_on_mutated_input() {
     within(3000, "fuzz", || {
         let fixture = fixtures::make();
-        let lines: Vec<Vec<u8>> =
-            fixture.journal.split(|b| *b == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect();
+        let lines: Vec<Vec<u8>> = fixture
+            .journal
+            .split(|b| *b == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect();
         drive("line", fuzz::line, &lines);
-        let notes = [&fixture.checkpoint, &fixture.early_checkpoint, &fixture.head].map(|n| n.clone().into_bytes());
+        let notes =
+            [&fixture.checkpoint, &fixture.early_checkpoint, &fixture.head].map(|n| n.clone().into_bytes());
         drive("note", fuzz::note, &notes);
         let proofs = [fixture.proof.clone().into_bytes(), fixture.consistency.clone().into_bytes()];
         drive("proof", fuzz::proof, &proofs);

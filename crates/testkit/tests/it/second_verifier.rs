@@ -40,13 +40,17 @@ fn root() -> PathBuf {
 }
 
 fn ours(case: &Case) -> Answer {
-    let options =
-        Options { checkpoint: case.checkpoint.clone().map(String::into_bytes), threads: 1, ..Options::default() };
+    let options = Options {
+        checkpoint: case.checkpoint.clone().map(String::into_bytes),
+        threads: 1,
+        ..Options::default()
+    };
     let report: Report = match case.kind {
         "journal" => verify_bytes(&case.data, case.artifacts.as_ref(), &options),
         "bundle" => {
             let mut rest = case.data.as_slice();
-            let mut read = |buffer: &mut [u8]| std::io::Read::read(&mut rest, buffer).map_err(|e| e.to_string());
+            let mut read =
+                |buffer: &mut [u8]| std::io::Read::read(&mut rest, buffer).map_err(|e| e.to_string());
             verify_bundle(&mut read, &options)
         }
         _ => verify_proof(&case.data, None),
@@ -66,7 +70,8 @@ fn request(case: &Case) -> Value {
         out["checkpoint"] = checkpoint.clone().into();
     }
     if let Some(artifacts) = &case.artifacts {
-        out["artifacts"] = artifacts.0.iter().map(|(hash, bytes)| (hash.to_string(), BASE64.encode(bytes))).collect();
+        out["artifacts"] =
+            artifacts.0.iter().map(|(hash, bytes)| (hash.to_string(), BASE64.encode(bytes))).collect();
     }
     out
 }
@@ -104,7 +109,9 @@ fn compare(cases: Vec<Case>) {
         let theirs = Answer {
             verdict: theirs["verdict"].as_str().unwrap().to_owned(),
             code: theirs["code"].as_str().filter(|_| theirs["verdict"] != "unknown").map(str::to_owned),
-            line: theirs["line"].as_u64().filter(|_| case.kind == "journal" && theirs["verdict"] != "unknown"),
+            line: theirs["line"]
+                .as_u64()
+                .filter(|_| case.kind == "journal" && theirs["verdict"] != "unknown"),
         };
         passed += usize::from(mine.verdict.starts_with("pass"));
         if mine != theirs {
@@ -121,7 +128,8 @@ fn compare(cases: Vec<Case>) {
 /// One bit of every byte, a different one each time.
 fn flips(base: &Case) -> impl Iterator<Item = Case> + '_ {
     (0..base.data.len()).map(move |at| {
-        let mut case = Case { name: format!("{}: bit {} of byte {at} flipped", base.name, at % 8), ..base.clone() };
+        let mut case =
+            Case { name: format!("{}: bit {} of byte {at} flipped", base.name, at % 8), ..base.clone() };
         case.data[at] ^= 1 << (at % 8);
         case
     })
@@ -140,7 +148,10 @@ fn line_mutations(base: &Case) -> Vec<Case> {
         out.push(case(format!("line {i} removed"), [&lines[..i], &lines[i + 1..]].concat()));
         out.push(case(format!("line {i} doubled"), [&lines[..=i], &lines[i..]].concat()));
         out.push(case(format!("cut before line {i}"), lines[..i].to_vec()));
-        out.push(case(format!("an empty line before line {i}"), [&lines[..i], &[&b"\n"[..]], &lines[i..]].concat()));
+        out.push(case(
+            format!("an empty line before line {i}"),
+            [&lines[..i], &[&b"\n"[..]], &lines[i..]].concat(),
+        ));
         for j in i + 1..lines.len() {
             let mut swapped = lines.clone();
             swapped.swap(i, j);
@@ -166,7 +177,13 @@ fn bases(fixture: &Fixture) -> Vec<Case> {
         case("journal", "journal", &fixture.journal, None, true),
         case("journal with checkpoint", "journal", &fixture.journal, Some(&fixture.checkpoint), false),
         case("bundle", "bundle", &fixture.bundle, None, false),
-        case("bundle without artifacts", "bundle", &fixture.bundle_without_artifacts, Some(&fixture.head), false),
+        case(
+            "bundle without artifacts",
+            "bundle",
+            &fixture.bundle_without_artifacts,
+            Some(&fixture.head),
+            false,
+        ),
         case("proof", "proof", fixture.proof.as_bytes(), None, false),
         case("consistency proof", "proof", fixture.consistency.as_bytes(), None, false),
     ]
@@ -207,7 +224,11 @@ fn both_verifiers_agree_on_flipped_bits_of_a_checkpoint_and_on_pre_fill() {
                 bytes[at] ^= 1 << (at % 7);
                 // A note travels as text here, so only flips that leave it UTF-8 can be asked about.
                 if let Ok(note) = String::from_utf8(bytes) {
-                    cases.push(Case { name: format!("byte {at} of a note"), checkpoint: Some(note), ..base.clone() });
+                    cases.push(Case {
+                        name: format!("byte {at} of a note"),
+                        checkpoint: Some(note),
+                        ..base.clone()
+                    });
                 }
             }
         }
