@@ -43,8 +43,7 @@ pub(crate) fn make(traces: usize, agents: usize, durability: Durability) -> Ledg
     let ledger = LedgerIdentity { origin, key: *key.public() };
     let options = Options { durability, ..Options::default() };
     let layout = Layout::new(dir.path());
-    let journal =
-        FsJournal::create(Arc::new(RealDisk), &layout, ledger, key.clone(), options).expect("a ledger");
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, ledger, &key, options).expect("a ledger");
     let agents: Vec<Agent> = (0..agents)
         .map(|i| Agent {
             name: format!("agent-{i}").parse().expect("a name"),

@@ -3,6 +3,8 @@
 //! Everything is a ratio between two things measured in the same run, taken in turns, as the median of several rounds: the machine may be noisy, both
 //! sides feel it. Nothing here asserts a time.
 
+#![expect(clippy::expect_used, reason = "a bench that cannot set itself up should stop with a sentence")]
+
 mod append;
 mod fixture;
 mod open;

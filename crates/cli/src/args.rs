@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_core::{AgentName, EventType, Role, Token};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::ui::color::When;
 
@@ -47,8 +47,9 @@ pub(crate) struct Globals {
 pub(crate) enum Command {
     /// Make a data directory here
     ///
-    /// Makes `.baton` (or --data-dir) with an empty ledger, a key that signs for it, and a `baton.toml` that
-    /// names the agent programs found on PATH. The private key is kept outside, in the state directory.
+    /// Makes `.baton` (or --data-dir) with an empty ledger, a key that signs for it, and a
+    /// `baton.toml` that names the agent programs found on PATH. The private key is kept outside,
+    /// in the state directory.
     ///
     /// Example:
     ///   baton init
@@ -79,9 +80,9 @@ pub(crate) enum Command {
     Events(Events),
     /// Verify a ledger, a trace, a bundle or a proof, offline
     ///
-    /// Needs nothing but the bytes and writes nothing. Without a target it verifies the data directory in use.
-    /// A checkpoint and a key that you kept elsewhere show what the input alone cannot: that its end is not
-    /// cut off, and that it is the ledger you know.
+    /// Needs nothing but the bytes and writes nothing. Without a target it verifies the data
+    /// directory in use. A checkpoint and a key that you kept elsewhere show what the input alone
+    /// cannot: that its end is not cut off, and that it is the ledger you know.
     ///
     /// Exit code 0: it passes (warnings are printed). 7: it fails. 8: it cannot be told.
     ///
@@ -93,7 +94,7 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Rebuild the state from the ledger and compare it with the live one
     ///
-    /// Reads every event from the first on; needs no index and takes no lock. Exit code 7 where they differ.
+    /// Reads every event from the first on and takes no lock. Exit code 7 where they differ.
     ///
     /// Example:
     ///   baton replay --until 1000
@@ -101,7 +102,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Check the installation, and mend what can be mended
     ///
-    /// Each line is a verdict; what can be done about it stands beside it. Exit code 1 if anything fails.
+    /// Each line is a verdict; what can be done about it stands below it. Exit code 1 if anything
+    /// fails.
     ///
     /// Example:
     ///   baton doctor --fix
@@ -145,9 +147,9 @@ pub(crate) enum Trace {
     /// Takes one event, a JSON array (one decision: all or nothing), or one event per line (each its own
     /// decision), and prints each record once it is durable. Members of an event:
     ///   type, payload, artifacts, seen, task, run, session, fence, id, at, actor, sig
-    /// Only `type` is needed. An artifact is {"path"} of a file to store, or {"sha256", "bytes", "media_type",
-    /// "name"} of one that is stored. Signed with the agent's key where it has one here; an event that already
-    /// has `sig` is checked and taken as it is.
+    /// Only `type` is needed. An artifact is {"path"} of a file to store, or the {"sha256", "bytes",
+    /// "media_type", "name"} of one that is stored. Signed with the agent's key where it has one
+    /// here; an event that already has `sig` is checked and taken as it is.
     ///
     /// Example:
     ///   echo '{"type":"note","payload":{"text":"started"}}' | baton trace append trc_0192f0c1 --agent me
@@ -257,9 +259,9 @@ pub(crate) struct TraceClose {
 pub(crate) enum Agent {
     /// Make, show, rotate or revoke the key of an agent
     ///
-    /// Makes a key where the agent has none, and shows it otherwise. With --public the agent keeps its private
-    /// key to itself and only the public half is registered. What was signed before a rotation or a revocation
-    /// stays valid; what is signed afterwards is refused.
+    /// Makes a key where the agent has none, and shows it otherwise. With --public the agent keeps
+    /// its private key to itself and only the public half is registered. What was signed before a
+    /// rotation or a revocation stays valid; what is signed afterwards is refused.
     ///
     /// Example:
     ///   baton agent key planner-1 --role planner
@@ -360,70 +362,4 @@ pub(crate) struct Completions {
     /// Name the shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// The commands by what people come for.
-const GROUPS: [(&str, &[&str]); 4] = [
-    ("Work", &["init", "trace", "agent"]),
-    ("Watch", &["events"]),
-    ("Prove", &["verify", "replay"]),
-    ("Operate", &["doctor", "explain", "completions"]),
-];
-
-/// The whole command, with its help grouped by intent.
-pub(crate) fn command() -> clap::Command {
-    let command = Cli::command();
-    let mut list = String::new();
-    for (group, names) in GROUPS {
-        list.push_str(&format!("{group}:\n"));
-        for name in names {
-            let found = command.get_subcommands().find(|subcommand| subcommand.get_name() == *name);
-            let about = found.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
-            list.push_str(&format!("  {name:<12} {about}\n"));
-        }
-        list.push('\n');
-    }
-    let more = "`baton COMMAND --help` tells more about a command, `baton explain CODE` about an error.";
-    command.help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{{options}}\n\n{more}\n"))
-}
-
-/// Reads the arguments, or gives clap's own words about them.
-pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
-    Cli::from_arg_matches(&matches)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn each(command: &clap::Command, check: &mut dyn FnMut(&clap::Command)) {
-        check(command);
-        command.get_subcommands().for_each(|subcommand| each(subcommand, check));
-    }
-
-    #[test]
-    fn the_arguments_hold_together() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let command = Cli::command();
-        let mut known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        grouped.sort_unstable();
-        known.sort_unstable();
-        assert_eq!(grouped, known);
-    }
-
-    #[test]
-    fn first_help_lines_are_short_and_have_no_full_stop() {
-        let mut check = |command: &clap::Command| {
-            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(!about.is_empty() && about.len() < 70, "{}: {about}", command.get_name());
-            assert!(!about.ends_with('.') && !about.contains('\n'), "{}: {about}", command.get_name());
-        };
-        each(&Cli::command(), &mut check);
-    }
 }

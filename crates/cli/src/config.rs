@@ -16,7 +16,17 @@ use crate::error::{CliError, Code};
 use crate::nearest::nearest;
 
 const SECTIONS: [&str; 11] = [
-    "agents", "ci", "ledger", "notify", "policy", "scheduler", "server", "session", "store", "team", "telemetry",
+    "agents",
+    "ci",
+    "ledger",
+    "notify",
+    "policy",
+    "scheduler",
+    "server",
+    "session",
+    "store",
+    "team",
+    "telemetry",
 ];
 
 /// A setting of `[ledger]`: its key and its variable.
@@ -32,7 +42,10 @@ const SEGMENT_BYTES_MIN: i64 = 4096;
 /// How the journal writes, from every layer.
 pub(crate) fn load(data_dir: Option<&Path>, env: &Environment) -> Result<Options, CliError> {
     let mut options = Options::default();
-    let files = [env.config_home().map(|dir| dir.join("baton/config.toml")), data_dir.map(|dir| dir.join("baton.toml"))];
+    let files = [
+        env.config_home().map(|dir| dir.join("baton/config.toml")),
+        data_dir.map(|dir| dir.join("baton.toml")),
+    ];
     for path in files.into_iter().flatten() {
         if let Some(text) = read(&path)? {
             File { path, text: &text }.apply(&mut options)?;
@@ -86,8 +99,7 @@ fn set(options: &mut Options, key: &str, value: Value<'_>) -> Result<(), String>
                 Value::Text(text) => Durability::parse(text),
                 Value::Integer(_) | Value::Other => None,
             };
-            options.durability =
-                parsed.ok_or_else(|| "\"commit\", \"interval\" or \"none\"".to_owned())?;
+            options.durability = parsed.ok_or_else(|| "\"commit\", \"interval\" or \"none\"".to_owned())?;
         }
         "segment_bytes" => options.segment_bytes = at_least(SEGMENT_BYTES_MIN)?,
         _ => options.checkpoint_every = at_least(1)?,

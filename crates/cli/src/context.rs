@@ -81,7 +81,7 @@ impl Context {
         if layout.events().is_dir() {
             return Ok(layout);
         }
-        let what = format!("{} holds no ledger", layout.root().display());
+        let what = format!("no ledger in {}", layout.root().display());
         let hint = match &self.given {
             Some(given) => format!("baton init --data-dir {}", given.display()),
             None => "baton init".to_owned(),
@@ -92,10 +92,15 @@ impl Context {
     /// Where private keys are kept.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
         let state = self.env.path("BATON_STATE_DIR");
-        state.or_else(|| Some(self.env.base("XDG_STATE_HOME", ".local/state")?.join("baton"))).ok_or_else(|| {
-            CliError::new(Code::Value, "no place for private keys: neither HOME nor BATON_STATE_DIR is set")
+        state.or_else(|| Some(self.env.base("XDG_STATE_HOME", ".local/state")?.join("baton"))).ok_or_else(
+            || {
+                CliError::new(
+                    Code::Value,
+                    "no place for private keys: neither HOME nor BATON_STATE_DIR is set",
+                )
                 .hint("export BATON_STATE_DIR=/path/to/a/private/directory")
-        })
+            },
+        )
     }
 
     /// How long to wait for the owner's lock.
@@ -172,6 +177,10 @@ impl Activity {
         Activity { has_owner, files: files.collect() }
     }
 
+    pub(crate) fn has_owner(&self) -> bool {
+        self.has_owner
+    }
+
     /// Whether an owner was or is there, or something changed since.
     pub(crate) fn goes_on(&self, layout: &Layout) -> bool {
         let now = Activity::observe(layout);
@@ -202,6 +211,11 @@ impl std::ops::Deref for Writing {
 impl Writing {
     pub(crate) fn new(workspace: Workspace, durability: Durability) -> Self {
         Writing { workspace, durability }
+    }
+
+    /// Ends as cleanly as possible after something else has failed, which is what there is to say.
+    pub(crate) fn abandon(self) {
+        let _ = self.workspace.close();
     }
 
     /// Ends cleanly. What was acknowledged is on the disk already, so what fails here is said and is no reason to do it again.

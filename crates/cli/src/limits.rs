@@ -18,9 +18,6 @@ pub(crate) const CANDIDATES_MAX: usize = 8;
 /// Lines that are read at once from a journal through its index; each may be as long as a record.
 pub(crate) const READ_LINES: usize = 64;
 
-/// A trace up to this many events is read through the index, a longer one by passing over the journal, which costs the same for each event.
-pub(crate) const INDEXED_TRACE_EVENTS_MAX: u64 = 4096;
-
 /// How often something that looks broken beside a live writer is looked at again before it is believed.
 pub(crate) const LIVE_RETRIES: u32 = 5;
 

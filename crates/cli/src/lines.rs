@@ -122,7 +122,7 @@ impl Lines {
         let mut pos = self.pos;
         let mut taken = Vec::new();
         loop {
-            let (bytes, offset) = match reader.next()? {
+            let (bytes, offset) = match reader.next_line()? {
                 Found::End | Found::Line(b"", _) if taken.is_empty() => return Ok(Progress::End),
                 Found::End => return Ok(Progress::Bad("the decision is not complete".into())),
                 Found::Broken(_) => return Ok(Progress::Bad("a line without an end".into())),

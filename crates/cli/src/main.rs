@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod error;
 mod exit;
+mod help;
 mod ids;
 mod input;
 mod limits;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         interrupted,
         Arc::new(AtomicBool::new(true)),
     );
-    let cli = match args::parse() {
+    let cli = match help::parse() {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();

@@ -11,6 +11,8 @@ use baton_core::limits::ARTIFACT_BYTES_MAX;
 use baton_ledger::hash::Hasher;
 use baton_ledger::verify::{ArtifactState, Artifacts};
 
+use crate::ports::ArtifactStore;
+
 /// The artifacts of a data directory.
 #[derive(Debug, Clone)]
 pub struct ArtifactDir {
@@ -30,27 +32,7 @@ impl ArtifactDir {
         self.root.join(&name[..2]).join(&name)
     }
 
-    /// Stores bytes and gives their hash and length; durable when this returns. Storing the same bytes twice is the same as once.
-    pub fn put(&self, mut source: impl Read) -> io::Result<(Digest, u64)> {
-        fs::create_dir_all(&self.root)?;
-        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let beside = self.root.join(format!(".{}.{unique}.tmp", std::process::id()));
-        let stored = self.write(&beside, &mut source).and_then(|(sha256, length)| {
-            let path = self.path(&sha256);
-            let dir = path.parent().unwrap_or(&self.root);
-            fs::create_dir_all(dir)?;
-            fs::rename(&beside, &path)?;
-            File::open(dir)?.sync_all()?;
-            File::open(&self.root)?.sync_all()?;
-            Ok((sha256, length))
-        });
-        if stored.is_err() {
-            let _ = fs::remove_file(&beside);
-        }
-        stored
-    }
-
-    fn write(&self, path: &Path, source: &mut impl Read) -> io::Result<(Digest, u64)> {
+    fn write(&self, path: &Path, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(path)?;
         let mut hasher = Hasher::default();
         let (mut buffer, mut length) = (vec![0; 1 << 16], 0u64);
@@ -70,13 +52,33 @@ impl ArtifactDir {
         file.sync_all()?;
         Ok((hasher.finish(), length))
     }
+}
 
-    pub fn open(&self, sha256: &Digest) -> io::Result<File> {
-        File::open(self.path(sha256))
+impl ArtifactStore for ArtifactDir {
+    fn put(&self, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
+        fs::create_dir_all(&self.root)?;
+        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let beside = self.root.join(format!(".{}.{unique}.tmp", std::process::id()));
+        let stored = self.write(&beside, source).and_then(|(sha256, length)| {
+            let path = self.path(&sha256);
+            let dir = path.parent().unwrap_or(&self.root);
+            fs::create_dir_all(dir)?;
+            fs::rename(&beside, &path)?;
+            File::open(dir)?.sync_all()?;
+            File::open(&self.root)?.sync_all()?;
+            Ok((sha256, length))
+        });
+        if stored.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        stored
     }
 
-    /// The stored length, or `None` where it is not stored.
-    pub fn length(&self, sha256: &Digest) -> io::Result<Option<u64>> {
+    fn open(&self, sha256: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(File::open(self.path(sha256))?))
+    }
+
+    fn length(&self, sha256: &Digest) -> io::Result<Option<u64>> {
         match fs::metadata(self.path(sha256)) {
             Ok(metadata) => Ok(Some(metadata.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

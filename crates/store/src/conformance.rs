@@ -15,7 +15,7 @@ use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal};
 use serde_json::{Map, Value, json};
 
 use crate::clock;
-use crate::ports::{AppendError, Journal};
+use crate::ports::{AppendError, ArtifactStore, Journal};
 use crate::registry::{self, signed_own};
 
 /// An empty ledger and the key that it signs with.
@@ -292,4 +292,23 @@ fn proves_every_event(subject: &Subject<'_>) {
             prove_inclusion(index as u64, size, |at| journal.node(at)).unwrap_or_else(|e| panic!("{e}"));
         assert!(check_inclusion(index as u64, size, leaf(&line.hash), &path, &tree.root()));
     }
+}
+
+/// The promises of an artifact store, on an empty one.
+pub fn run_artifacts(store: &dyn ArtifactStore) {
+    let fail = |error: std::io::Error| -> ! { panic!("{error}") };
+    for bytes in [&b""[..], b"a", &vec![7; 3 << 20]] {
+        let put = || store.put(&mut &bytes[..]).unwrap_or_else(|e| fail(e));
+        let (sha256, length) = put();
+        assert_eq!((sha256, length), (baton_ledger::hash::sha256(bytes), bytes.len() as u64));
+        assert_eq!(put(), (sha256, length), "twice is the same as once");
+        assert_eq!(store.length(&sha256).unwrap_or_else(|e| fail(e)), Some(length));
+        let mut read = Vec::new();
+        let mut source = store.open(&sha256).unwrap_or_else(|e| fail(e));
+        source.read_to_end(&mut read).unwrap_or_else(|e| fail(e));
+        assert_eq!(read, bytes);
+    }
+    let absent = baton_ledger::hash::sha256(b"never stored");
+    assert_eq!(store.length(&absent).unwrap_or_else(|e| fail(e)), None);
+    assert_eq!(store.open(&absent).err().map(|e| e.kind()), Some(std::io::ErrorKind::NotFound));
 }

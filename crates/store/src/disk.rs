@@ -38,7 +38,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file, used by position.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    fn len(&self) -> io::Result<u64>;
+    fn length(&self) -> io::Result<u64>;
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// May write less than it was given.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
@@ -126,7 +126,7 @@ impl Disk for RealDisk {
 }
 
 impl DiskFile for RealFile {
-    fn len(&self) -> io::Result<u64> {
+    fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 
@@ -150,7 +150,7 @@ impl DiskFile for RealFile {
 /// Reads a whole file of at most `max` bytes.
 pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = disk.open(path, Mode::Read)?;
-    let length = file.len()?;
+    let length = file.length()?;
     if length > max {
         let why = format!("{length} bytes, at most {max} are expected");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));

@@ -13,9 +13,8 @@ use baton_ledger::note::{Checkpoint, Statement, TraceHead};
 use baton_ledger::proof;
 use baton_ledger::record::Line;
 
-use crate::artifacts::ArtifactDir;
 use crate::journal::checkpoints::NoteDir;
-use crate::ports::{Journal, ReadError};
+use crate::ports::{ArtifactStore, Journal, ReadError};
 
 /// Why something could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +99,7 @@ impl Exporter<'_> {
     pub fn bundle(
         &self,
         trace: TraceId,
-        artifacts: Option<&ArtifactDir>,
+        artifacts: Option<&dyn ArtifactStore>,
         out: &mut dyn Write,
     ) -> Result<Option<u64>, Error> {
         let (checkpoint, note) = self.checkpoint()?;
@@ -167,7 +166,7 @@ impl Exporter<'_> {
 }
 
 fn write_artifact(
-    artifacts: &ArtifactDir,
+    artifacts: &dyn ArtifactStore,
     sha256: &Digest,
     bytes: u64,
     out: &mut dyn Write,

@@ -53,6 +53,23 @@ pub trait Journal: Send + Sync {
     fn find(&self, id: EventId) -> Result<Option<u64>, ReadError>;
 }
 
+/// Content-addressed bytes.
+///
+/// What breaks if an implementation lies:
+/// - `put` returns before the bytes are durable: an event cites what a crash takes away;
+/// - a stored artifact can change: the cited hash no longer holds, and the verifier reports a tampering that nobody did;
+/// - `length` answers for something that cannot be read: an event is admitted whose evidence nobody will ever see.
+pub trait ArtifactStore: Send + Sync {
+    /// Stores bytes and gives their hash and length; durable when this returns. Storing the same bytes twice is the same as once.
+    fn put(&self, source: &mut dyn io::Read) -> io::Result<(Digest, u64)>;
+
+    /// The stored bytes; an error of kind `NotFound` where there are none.
+    fn open(&self, sha256: &Digest) -> io::Result<Box<dyn io::Read + Send>>;
+
+    /// The stored length, or `None` where it is not stored.
+    fn length(&self, sha256: &Digest) -> io::Result<Option<u64>>;
+}
+
 /// A record as it is stored, without its line feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLine {

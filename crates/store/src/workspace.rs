@@ -72,7 +72,7 @@ impl Workspace {
         let keys = KeyStore::new(state_dir, &origin);
         let ledger_key = Arc::new(keys.create()?);
         let ledger = LedgerIdentity { origin, key: *ledger_key.public() };
-        let journal = FsJournal::create(disk.clone(), layout, ledger, ledger_key.clone(), options)?;
+        let journal = FsJournal::create(disk.clone(), layout, ledger, &ledger_key, options)?;
         keys::publish(&layout.keys(), ledger_key.public(), "baton")
             .map_err(OpenError::io("write", layout.keys()))?;
         Ok(Workspace::assemble(disk, layout, journal, keys, ledger_key, Opening::default(), lock))

@@ -107,8 +107,8 @@ impl Disk for KillDisk {
 }
 
 impl DiskFile for KillFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

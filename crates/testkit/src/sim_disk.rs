@@ -133,7 +133,7 @@ impl SimDisk {
                 names: kept_names.clone(),
                 durable_names: kept_names,
                 next_file: inner.next_file,
-                rng: Rng::new(inner.rng.next()),
+                rng: Rng::new(inner.rng.number()),
                 operations: 0,
                 faults: BTreeMap::new(),
                 is_dead: false,
@@ -297,7 +297,7 @@ impl Disk for SimDisk {
 }
 
 impl DiskFile for SimFile {
-    fn len(&self) -> io::Result<u64> {
+    fn length(&self) -> io::Result<u64> {
         let inner = self.disk.lock();
         inner.alive()?;
         Ok(inner.files.get(&self.id).map_or(0, |file| file.current.len() as u64))

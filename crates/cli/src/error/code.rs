@@ -80,7 +80,7 @@ codes! {
     InputForm "U004" Refused,
     FileNotFound "U005" NotFound,
     FileUnreadable "U006" Unexpected,
-    NoSuchCode "U007" NotFound,
+    NoPage "U007" NotFound,
     Output "U008" Unexpected,
     Value "U009" Usage,
     PublicKey "U010" Refused,

@@ -46,7 +46,11 @@ impl From<lock::Error> for CliError {
     fn from(error: lock::Error) -> Self {
         match error {
             lock::Error::Held { pid, command, waited_ms } => {
-                let owner = if pid == 0 { "a process that did not say its name".into() } else { format!("process {pid}") };
+                let owner = if pid == 0 {
+                    "a process that did not say its name".into()
+                } else {
+                    format!("process {pid}")
+                };
                 let error = CliError::new(Code::LockHeld, format!("the data directory is in use by {owner}"))
                     .cause(format!("its command is: {command}"))
                     .cause(format!("waited {waited_ms} ms for it to end"));
@@ -120,14 +124,15 @@ impl From<AppendError> for CliError {
             AppendError::Full(why) => CliError::new(Code::DiskFull, "the disk is full; nothing was recorded")
                 .cause(why)
                 .hint("df -h"),
-            AppendError::Write(why) => {
-                CliError::new(Code::Io, "writing failed; nothing was recorded").cause(why).hint("baton doctor")
-            }
-            AppendError::Poisoned(why) => {
-                CliError::new(Code::Stopped, "the journal stopped; whether the events are recorded is unknown")
-                    .cause(why)
-                    .hint("baton events --since 0")
-            }
+            AppendError::Write(why) => CliError::new(Code::Io, "writing failed; nothing was recorded")
+                .cause(why)
+                .hint("baton doctor"),
+            AppendError::Poisoned(why) => CliError::new(
+                Code::Stopped,
+                "the journal stopped; whether the events are recorded is unknown",
+            )
+            .cause(why)
+            .hint("baton events --since 0"),
         }
     }
 }
@@ -151,8 +156,11 @@ impl From<Refusal> for CliError {
             Refusal::Seen { trace, .. } => {
                 CliError::new(Code::SeenUnknown, text).hint(format!("baton trace show {trace}"))
             }
-            Refusal::IdTaken(id) => CliError::new(Code::IdTaken, text).hint(format!("baton trace prove {id}")),
+            Refusal::IdTaken(id) => {
+                CliError::new(Code::IdTaken, text).hint(format!("baton trace prove {id}"))
+            }
             Refusal::Form(_) => CliError::new(Code::EventForm, text),
+            Refusal::Unreadable(_) => CliError::new(Code::Io, text).hint("baton doctor"),
         }
     }
 }
@@ -164,9 +172,8 @@ impl From<Fault> for CliError {
             Fault::OtherAgent { actor, .. } => {
                 CliError::new(Code::KeyNotAllowed, text).hint(format!("baton agent key {actor}"))
             }
-            Fault::Role { .. } => {
-                CliError::new(Code::KeyNotAllowed, text).hint("baton agent key NAME --rotate --role ROLE")
-            }
+            Fault::Role { role, .. } => CliError::new(Code::KeyNotAllowed, text)
+                .hint(format!("baton agent key NAME --rotate --role {role}")),
             Fault::NotBound(_) | Fault::NotValid(_) | Fault::Event(_) => {
                 CliError::new(Code::KeyNotAllowed, text)
             }
@@ -212,7 +219,9 @@ impl From<export::Error> for CliError {
                 }
                 _ => CliError::new(Code::Io, text).hint("baton doctor"),
             },
-            export::Error::NoSuchPosition { .. } => CliError::new(Code::NoPosition, text).hint("baton events"),
+            export::Error::NoSuchPosition { .. } => {
+                CliError::new(Code::NoPosition, text).hint("baton events")
+            }
         }
     }
 }

@@ -46,7 +46,20 @@ pub(crate) enum Citation {
 }
 
 const MEMBERS: [&str; 14] = [
-    "type", "payload", "artifacts", "seen", "task", "run", "session", "fence", "id", "at", "actor", "sig", "trace", "v",
+    "type",
+    "payload",
+    "artifacts",
+    "seen",
+    "task",
+    "run",
+    "session",
+    "fence",
+    "id",
+    "at",
+    "actor",
+    "sig",
+    "trace",
+    "v",
 ];
 
 impl Draft {
@@ -80,7 +93,9 @@ impl Draft {
             id: members.parsed("id")?,
             at: match members.text("at")? {
                 None => None,
-                Some(text) => Some(text.parse().map_err(|e| CliError::new(Code::InputForm, format!("at: {e}")))?),
+                Some(text) => {
+                    Some(text.parse().map_err(|e| CliError::new(Code::InputForm, format!("at: {e}")))?)
+                }
             },
             actor: members.take("actor").map(read_actor).transpose()?,
             trace: members.parsed("trace")?,
@@ -151,9 +166,13 @@ impl Members {
         }
     }
 
-    fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<Option<T>, CliError> {
+    fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<T>, CliError> {
         let field = self.field(name);
-        let parse = |text: String| text.parse().map_err(|e| CliError::new(Code::InputForm, format!("{field}: {e}")));
+        let parse =
+            |text: String| text.parse().map_err(|e| CliError::new(Code::InputForm, format!("{field}: {e}")));
         self.text(name)?.map(parse).transpose()
     }
 
@@ -235,6 +254,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better without & at the call")]
     fn refused(value: Value, what: &str) {
         assert_eq!(Draft::read(value.clone()).unwrap_err().what, what, "{value}");
     }
@@ -256,8 +276,10 @@ mod tests {
         refused(json!({"type": "note", "task": null}), "task: expected a string, got null");
         refused(json!({"type": "note", "seen": {"seq": 1}}), "seen.hash: it is missing");
         refused(json!({"type": "note", "v": 2}), "v: expected 1, got 2");
-        refused(json!({"type": "note", "artifacts": [{"path": "x", "bytes": 1}]}),
-            "artifacts: either a path, or sha256 and bytes of what is stored already; not both");
+        refused(
+            json!({"type": "note", "artifacts": [{"path": "x", "bytes": 1}]}),
+            "artifacts: either a path, or sha256 and bytes of what is stored already; not both",
+        );
         let error = Draft::read(json!({"type": "note", "pyload": {}})).unwrap_err();
         assert_eq!(error.causes, ["did you mean \"payload\"?"]);
     }

@@ -13,7 +13,7 @@ use baton_ledger::canonical;
 use baton_ledger::verify::is_cut_short;
 use serde_json::Value;
 
-pub(crate) use draft::{Citation, Draft};
+pub(crate) use draft::{Citation, Draft, DraftSig};
 
 use crate::error::{CliError, Code};
 use crate::limits::INPUT_LINE_BYTES_MAX;
@@ -26,14 +26,44 @@ pub(crate) struct Decision {
 
 /// A stream of decisions.
 pub(crate) struct Input {
-    source: Box<dyn Read>,
-    /// A file can be read without waiting for anybody.
-    is_file: bool,
+    source: Source,
     buffer: Vec<u8>,
     start: usize,
     is_at_end: bool,
     line: u64,
     form: Form,
+}
+
+/// Where the bytes come from, as far as it matters whether reading waits for somebody.
+enum Source {
+    File(File),
+    Stdin,
+    #[cfg(test)]
+    Bytes(io::Cursor<Vec<u8>>),
+}
+
+impl Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::File(file) => file.read(buffer),
+            Source::Stdin => io::stdin().read(buffer),
+            #[cfg(test)]
+            Source::Bytes(bytes) => bytes.read(buffer),
+        }
+    }
+
+    /// Whether something can be read at once.
+    fn is_ready(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let is_readable = |fd: PollFd<'_>| poll(&mut [fd], Some(&now)).is_ok_and(|count| count > 0);
+        match self {
+            Source::File(file) => is_readable(PollFd::new(file, PollFlags::IN)),
+            Source::Stdin => is_readable(PollFd::new(&io::stdin(), PollFlags::IN)),
+            #[cfg(test)]
+            Source::Bytes(_) => true,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,28 +78,23 @@ const READ_BYTES: usize = 1 << 16;
 impl Input {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(file: &Path) -> Result<Input, CliError> {
-        let (source, is_file): (Box<dyn Read>, bool) = if file == Path::new("-") {
-            (Box::new(io::stdin()), false)
+        let source = if file == Path::new("-") {
+            Source::Stdin
         } else {
-            let opened = File::open(file).map_err(|error| file_error(file, &error))?;
-            let is_file = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-            (Box::new(opened), is_file)
+            Source::File(File::open(file).map_err(|error| file_error(file, &error))?)
         };
-        Ok(Input {
-            source,
-            is_file,
-            buffer: Vec::new(),
-            start: 0,
-            is_at_end: false,
-            line: 0,
-            form: Form::Unknown,
-        })
+        Ok(Input::new(source))
+    }
+
+    fn new(source: Source) -> Input {
+        let (buffer, form) = (Vec::new(), Form::Unknown);
+        Input { source, buffer, start: 0, is_at_end: false, line: 0, form }
     }
 
     /// Whether asking for the next decision can make us wait for whoever writes the input.
     pub(crate) fn may_wait(&self) -> bool {
         let has_line = self.buffer[self.start..].contains(&b'\n');
-        !(self.is_file || self.is_at_end || self.form == Form::Done || has_line)
+        !(self.is_at_end || self.form == Form::Done || has_line || self.source.is_ready())
     }
 
     /// The line that was read last, from 1.
@@ -108,9 +133,14 @@ impl Input {
     }
 
     fn decide(&self, text: &[u8], is_line: bool) -> Result<Decision, CliError> {
-        let locate = |error: CliError| if is_line { error.cause(format!("in line {} of the input", self.line)) } else { error };
+        let locate = |error: CliError| {
+            if is_line { error.cause(format!("in line {} of the input", self.line)) } else { error }
+        };
         let value = canonical::parse(text).map_err(|error| {
-            locate(CliError::new(Code::InputForm, "the input is not JSON that can be recorded").cause(error.to_string()))
+            locate(
+                CliError::new(Code::InputForm, "the input is not JSON that can be recorded")
+                    .cause(error.to_string()),
+            )
         })?;
         let events = match value {
             Value::Array(items) if !is_line => {
@@ -195,7 +225,9 @@ impl Input {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(CliError::new(Code::FileUnreadable, "cannot read the input").cause(error.to_string()));
+                    return Err(
+                        CliError::new(Code::FileUnreadable, "cannot read the input").cause(error.to_string())
+                    );
                 }
             }
         };
@@ -211,14 +243,18 @@ fn trim(text: &[u8]) -> &[u8] {
 
 fn too_large(what: String, bytes_max: u64) -> CliError {
     CliError::new(Code::InputTooLarge, what)
-        .cause(format!("at most {bytes_max} bytes are read; what is larger is stored as an artifact and cited"))
+        .cause(format!(
+            "at most {bytes_max} bytes are read; what is larger is stored as an artifact and cited"
+        ))
         .hint("baton explain U003")
 }
 
 /// A file that a person named and that does not open.
 pub(crate) fn file_error(path: &Path, error: &io::Error) -> CliError {
     let (code, what) = match error.kind() {
-        io::ErrorKind::NotFound => (Code::FileNotFound, format!("no file {}", path.display())),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            (Code::FileNotFound, format!("no file {}", path.display()))
+        }
         _ => (Code::FileUnreadable, format!("cannot read {}", path.display())),
     };
     CliError::new(code, what).cause(error.to_string()).hint(format!("ls -l {}", path.display()))
@@ -241,15 +277,7 @@ mod tests {
     use super::*;
 
     fn input(text: &[u8]) -> Input {
-        Input {
-            source: Box::new(io::Cursor::new(text.to_vec())),
-            is_file: false,
-            buffer: Vec::new(),
-            start: 0,
-            is_at_end: false,
-            line: 0,
-            form: Form::Unknown,
-        }
+        Input::new(Source::Bytes(io::Cursor::new(text.to_vec())))
     }
 
     fn sizes(text: &str) -> Result<Vec<usize>, CliError> {
@@ -287,6 +315,9 @@ mod tests {
         check("[{\"type\":\"a\"},3]", "in event 2");
         assert!(sizes("[]").is_err());
         assert!(sizes("{\"type\": \"a\"").is_err());
-        assert_eq!(input(&[b'x'; INPUT_LINE_BYTES_MAX + READ_BYTES]).next().unwrap_err().code, Code::InputTooLarge);
+        assert_eq!(
+            input(&[b'x'; INPUT_LINE_BYTES_MAX + READ_BYTES]).next().unwrap_err().code,
+            Code::InputTooLarge
+        );
     }
 }

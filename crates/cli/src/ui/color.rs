@@ -10,7 +10,6 @@ pub(crate) enum Mark {
     Id,
     Dim,
     Hint,
-    Head,
 }
 
 /// Whether colours are used on one of the two streams.
@@ -50,7 +49,6 @@ impl Paint {
             Mark::Id => "1;36",
             Mark::Dim => "2",
             Mark::Hint => "36",
-            Mark::Head => "1",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }

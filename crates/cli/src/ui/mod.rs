@@ -5,7 +5,9 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, Stdout, Write};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -28,22 +30,29 @@ pub(crate) struct Ui {
     pub(crate) paint: Paint,
     paint_err: Paint,
     loudness: Loudness,
-    out: BufWriter<Stdout>,
+    /// Shared, so that whatever is said on standard error comes after the data before it.
+    out: RefCell<BufWriter<Stdout>>,
 }
 
 impl Ui {
     pub(crate) fn new(json: bool, loudness: Loudness, paint: Paint, paint_err: Paint) -> Self {
-        Ui { json, paint, paint_err, loudness, out: BufWriter::with_capacity(1 << 16, io::stdout()) }
+        Ui {
+            json,
+            paint,
+            paint_err,
+            loudness,
+            out: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())),
+        }
     }
 
     /// A line of data. It reaches the reader at the latest when the command ends.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Stop> {
-        writeln!(self.out, "{text}").map_err(|error| output_error(&error))
+        writeln!(self.out.get_mut(), "{text}").map_err(|error| output_error(&error))
     }
 
     /// Data as it is.
     pub(crate) fn raw(&mut self, text: &str) -> Result<(), Stop> {
-        self.out.write_all(text.as_bytes()).map_err(|error| output_error(&error))
+        self.out.get_mut().write_all(text.as_bytes()).map_err(|error| output_error(&error))
     }
 
     /// One JSON object in one line.
@@ -53,12 +62,30 @@ impl Ui {
 
     /// Hands everything so far to the reader.
     pub(crate) fn flush(&mut self) -> Result<(), Stop> {
-        self.out.flush().map_err(|error| output_error(&error))
+        self.out.get_mut().flush().map_err(|error| output_error(&error))
+    }
+
+    /// Waits, and notices when whoever reads standard output goes away in the meantime.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), Stop> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdout = io::stdout();
+        // Nothing is asked for; errors and hang-ups are reported anyway.
+        let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(Stop::PipeClosed),
+            // Without this way of waiting there is still the plain one.
+            Err(_) => {
+                std::thread::sleep(time);
+                Ok(())
+            }
+        }
     }
 
     /// Standard output for something that writes by itself.
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
-        &mut self.out
+        self.out.get_mut()
     }
 
     /// Something a person wants to know beside the data.
@@ -75,8 +102,16 @@ impl Ui {
 
     /// Something that should not be overlooked, also by scripts.
     pub(crate) fn warn(&self, text: &str) {
-        if self.loudness >= Loudness::Normal {
-            self.say(&format!("{}: {text}", self.paint_err.mark(Mark::Warn, "warning")));
+        match (self.loudness, self.json) {
+            (Loudness::Quiet, _) => {}
+            (_, true) => self.say(&serde_json::json!({"warning": {"message": text}}).to_string()),
+            (_, false) => {
+                self.say(&format!(
+                    "{}: {}",
+                    self.paint_err.mark(Mark::Warn, "warning"),
+                    text::printable(text)
+                ));
+            }
         }
     }
 
@@ -88,7 +123,8 @@ impl Ui {
     }
 
     fn say(&self, text: &str) {
-        // Standard error may be gone; that stops nothing.
+        // Standard error may be gone, which stops nothing; what is wrong with standard output shows at the next use of it.
+        let _ = self.out.borrow_mut().flush();
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 

@@ -42,7 +42,10 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_obeys_comes_through() {
-        assert_eq!(printable("a\u{1b}[31mb\rc\u{9b}d\u{202e}e\n"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+        assert_eq!(
+            printable("a\u{1b}[31mb\rc\u{9b}d\u{202e}e\n"),
+            "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
+        );
         assert_eq!(printable("größe 日本"), "größe 日本");
     }
 

@@ -1,119 +1,17 @@
 //! Bundles of one trace: good ones pass, and nothing one step away from them does.
 
-use baton_core::{Digest, Role, TraceId};
-use baton_ledger::bundle::{
-    Header, Summary, artifact_chunks, artifact_line, checkpoint_line, event_line, head_line, proof_line,
-};
+use baton_core::{Digest, TraceId};
+use baton_ledger::bundle::{Summary, artifact_line, event_line};
 use baton_ledger::hash::sha256;
-use baton_ledger::merkle::prove_inclusion;
 use baton_ledger::note::{Checkpoint, TraceHead};
 use baton_ledger::record::Line;
 use baton_ledger::verify::{Code, Options, Report, Verdict};
 use serde_json::json;
 
 use crate::forger::{self, Record};
+use crate::packer::{Parts, artifact_lines, citing};
 use crate::reader::{codes, is_refused, options, shown, verdict, verify_bundle_bytes};
-use crate::writer::{
-    Writer, artifact, bound, event, grant, ledger, note, other, sample, secret, signed, trace, unsigned,
-};
-
-/// The lines of a bundle, each a piece that can be replaced.
-#[derive(Debug, Clone)]
-pub(crate) struct Parts {
-    header: Header,
-    events: Vec<Vec<u8>>,
-    artifacts: Vec<Vec<u8>>,
-    head: String,
-    checkpoint: String,
-    index: u64,
-    path: Vec<Digest>,
-    summary: Summary,
-}
-
-impl Parts {
-    /// The bundle of a trace of this journal; `contents` are the cited artifacts, where they are inline.
-    pub(crate) fn new(writer: &Writer, trace: TraceId, contents: Option<&[&[u8]]>) -> Self {
-        let lines: Vec<Line<'_>> =
-            writer.lines().into_iter().map(|line| Line::parse(line).unwrap()).collect();
-        let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.trace == trace).collect();
-        let last = lines[lines.len() - 1];
-        let mut cited: Vec<Digest> =
-            lines.iter().flat_map(|line| &line.artifacts).map(|a| a.sha256).collect();
-        cited.sort();
-        cited.dedup();
-        let mut contents_by_hash: Vec<&[u8]> = contents.unwrap_or_default().to_vec();
-        contents_by_hash.sort_by_key(|content| sha256(content));
-        let artifacts = contents_by_hash.iter().flat_map(|content| artifact_lines(content)).collect();
-        let positions: String = lines.iter().map(|line| format!("{}\n", line.pos)).collect();
-        let events = lines.len() as u64;
-        Parts {
-            header: Header {
-                ledger: ledger(),
-                trace,
-                events,
-                size: writer.size(),
-                inline: contents.is_some(),
-            },
-            events: lines.iter().map(|line| event_line(line.text.as_bytes())).collect(),
-            artifacts,
-            head: writer.head(trace),
-            checkpoint: writer.checkpoint(),
-            index: last.pos - 1,
-            path: prove_inclusion(last.pos - 1, writer.size(), |at| writer.node(at)).unwrap(),
-            summary: Summary {
-                artifacts: cited.len() as u64,
-                closed: last.event_type == "trace.closed",
-                events,
-                head: last.hash,
-                positions: sha256(positions.as_bytes()),
-                signed: lines.iter().filter(|line| line.sig.is_some()).count() as u64,
-                trace,
-            },
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut lines = vec![self.header.to_line()];
-        lines.extend(self.events.clone());
-        lines.extend(self.artifacts.clone());
-        lines.push(head_line(&self.head));
-        lines.push(checkpoint_line(&self.checkpoint));
-        lines.push(proof_line(self.index, &self.path));
-        lines.push(self.summary.to_line());
-        lines.concat()
-    }
-
-    fn with(&self, change: impl FnOnce(&mut Parts)) -> Vec<u8> {
-        let mut parts = self.clone();
-        change(&mut parts);
-        parts.bytes()
-    }
-}
-
-fn artifact_lines(content: &[u8]) -> Vec<Vec<u8>> {
-    let (hash, bytes) = (sha256(content), content.len() as u64);
-    let chunk = |i: u64| {
-        let start = (i as usize - 1) * 524_288;
-        artifact_line(&hash, bytes, i, &content[start..content.len().min(start + 524_288)])
-    };
-    (1..=artifact_chunks(bytes)).map(chunk).collect()
-}
-
-/// A trace of three events, two of them signed, between events of another one; it cites these contents.
-pub(crate) fn citing(contents: &[&[u8]]) -> Writer {
-    let mut writer = Writer::new();
-    writer.append(vec![signed(bound(2, trace(1), grant(5, "worker", &[Role::Executor])), 1)]).unwrap();
-    writer.append(vec![unsigned(&note(3, trace(2)))]).unwrap();
-    let mut claim =
-        event(4, trace(1), "worker", Role::Executor, other("claim_issued", &json!({"a": "\u{1}€"})));
-    claim.artifacts = contents.iter().map(|content| artifact(content, "n")).collect();
-    writer.append(vec![signed(claim, 5), unsigned(&note(5, trace(2)))]).unwrap();
-    let mut again = note(6, trace(1));
-    again.artifacts = contents.iter().take(1).map(|content| artifact(content, "again")).collect();
-    writer.append(vec![unsigned(&again)]).unwrap();
-    writer.append(vec![unsigned(&note(7, trace(2)))]).unwrap();
-    writer
-}
+use crate::writer::{Writer, artifact, ledger, note, sample, secret, trace, unsigned};
 
 /// With the trace's own head given, so that a good bundle passes without any warning.
 fn check(writer: &Writer, trace: TraceId, bundle: &[u8]) -> Report {
@@ -258,7 +156,7 @@ fn each_part_of_a_bundle_has_its_code() {
     });
     found(Code::ArtifactHashMismatch, 0, &|p| p.artifacts = vec![artifact_line(&sha256(b"x"), 1, 1, b"y")]);
     found(Code::CheckpointMismatch, 0, &|p| p.index += 1);
-    found(Code::CheckpointMismatch, 0, &|p| drop(p.path.pop()));
+    found(Code::CheckpointMismatch, 0, &|p| p.path.truncate(1));
     found(Code::CheckpointMismatch, 0, &|p| p.path.push(Digest::ZERO));
     found(Code::CheckpointMismatch, 0, &|p| p.header.size += 1);
     found(Code::CheckpointMismatch, 0, &|p| p.head = p.checkpoint.clone());
@@ -353,6 +251,35 @@ fn the_events_of_a_bundle_are_checked_like_those_of_a_journal() {
 }
 
 #[test]
+fn the_position_of_the_last_event_is_proved_and_the_others_are_only_reported() {
+    let writer = citing(&[]);
+    let good = Parts::new(&writer, trace(1), None);
+    let positions: Vec<u64> = good
+        .events
+        .iter()
+        .map(|line| Record::read(&line[9..line.len() - 2]).0["pos"].as_u64().unwrap())
+        .collect();
+    assert_eq!(positions, [2, 4, 6]);
+    // No hash covers `pos`, so a forger changes it together with the report's digest over all of them.
+    let moved = |to: [u64; 3]| {
+        good.with(|parts| {
+            for (line, pos) in parts.events.iter_mut().zip(to) {
+                let record = Record::read(&line[9..line.len() - 2]).set("pos", pos);
+                *line = event_line(record.line().trim_ascii_end());
+            }
+            let digits: String = to.iter().map(|pos| format!("{pos}\n")).collect();
+            parts.summary.positions = sha256(digits.as_bytes());
+        })
+    };
+    assert_eq!(check(&writer, trace(1), &moved([2, 4, 6])).verdict, Verdict::Pass);
+    for last in [5, 7] {
+        first(&check(&writer, trace(1), &moved([2, 4, last])), Code::CheckpointMismatch, 0);
+    }
+    assert_eq!(check(&writer, trace(1), &moved([1, 3, 6])).verdict, Verdict::Pass, "as the page says");
+    first(&check(&writer, trace(1), &moved([4, 4, 6])), Code::SequenceGap, 2);
+}
+
+#[test]
 fn one_hash_has_one_size() {
     let mut writer = Writer::new();
     for (n, bytes) in [(2, 1), (3, 2)] {
@@ -368,11 +295,19 @@ fn one_hash_has_one_size() {
 #[test]
 fn a_bundle_of_the_trace_ledger_names_itself() {
     let mut writer = Writer::new();
-    writer.append(vec![unsigned(&note(2, TraceId::Ledger))]).unwrap();
+    writer.append(vec![unsigned(&note(2, trace(1)))]).unwrap();
+    writer.append(vec![unsigned(&note(3, TraceId::Ledger))]).unwrap();
     let good = Parts::new(&writer, TraceId::Ledger, None);
     assert_eq!(check(&writer, TraceId::Ledger, &good.bytes()).verdict, Verdict::Pass);
     let renamed = good.with(|parts| parts.header.ledger.origin = "baton/else".parse().unwrap());
     first(&verify_bundle_bytes(&renamed, &options(None)), Code::KeyUnknown, 1);
+    // No hash covers `pos`; the ledger's first event is the journal's first all the same.
+    let moved = good.with(|parts| {
+        let record = Record::read(writer.lines()[0]).set("pos", 2);
+        parts.events[0] = event_line(record.line().trim_ascii_end());
+        parts.summary.positions = sha256(b"2\n3\n");
+    });
+    first(&check(&writer, TraceId::Ledger, &moved), Code::OrderViolation, 1);
 }
 
 #[test]

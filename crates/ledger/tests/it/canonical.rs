@@ -123,6 +123,25 @@ fn every_control_character_has_its_one_escape() {
 }
 
 #[test]
+fn an_escape_by_number_is_canonical_only_where_there_is_no_shorter_one() {
+    for code in 0..0x100u32 {
+        let text = format!("\"\\u{code:04x}\"");
+        let canonical = code < 0x20 && ![0x08, 0x09, 0x0a, 0x0c, 0x0d].contains(&code);
+        assert_eq!(scan::check(&text).is_ok(), canonical, "{text}");
+        assert_eq!(
+            to_bytes(&parse(text.as_bytes()).unwrap()).unwrap() == text.as_bytes(),
+            canonical,
+            "{text}"
+        );
+        let upper = format!("\"\\u{code:04X}\"");
+        assert_eq!(scan::check(&upper).is_ok(), canonical && upper == text, "{upper}");
+    }
+    for escape in ["\\a", "\\v", "\\0", "\\'", "\\/", "\\x41", "\\u001", "\\U0001", "\\"] {
+        assert!(scan::check(&format!("\"{escape}\"")).is_err(), "{escape}");
+    }
+}
+
+#[test]
 fn other_spellings_of_the_same_value_are_not_canonical() {
     for (text, canonical) in [
         ("-0", "0"),
@@ -231,5 +250,22 @@ fn doubles_are_read_exactly_and_not_only_because_a_dev_dependency_asks_for_it() 
     assert!(include_str!("../../Cargo.toml").contains(r#"features = ["float_roundtrip"]"#));
     for text in ["6.934698245112694e+276", "8.383658838626809e-78", "-7.803913958627244e+173"] {
         check(text, text);
+    }
+}
+
+#[test]
+fn a_character_in_a_long_string_is_judged_wherever_it_stands() {
+    // The scanner looks at eight bytes at once; every place in a word and every byte beside it must give the same answer.
+    for filler in ["a", "é", "\u{7f}", "!"] {
+        for before in 0..20 {
+            for c in (0..=0x100).filter_map(char::from_u32) {
+                let inside = format!("{}{c}{}", filler.repeat(before), filler.repeat(20 - before));
+                let bare = scan::check(&format!("\"{inside}\"")).is_ok();
+                assert_eq!(bare, c >= ' ' && c != '"' && c != '\\', "{c:?} after {before} of {filler:?}");
+                let printed = String::from_utf8(to_bytes(&Value::from(inside.as_str())).unwrap()).unwrap();
+                assert_eq!(scan::check(&printed), Ok(()), "{c:?} after {before} of {filler:?}");
+                assert_eq!(parse(printed.as_bytes()), Ok(Value::from(inside)));
+            }
+        }
     }
 }

@@ -169,6 +169,20 @@ fn chain_break_by_predecessor_or_seen() {
 }
 
 #[test]
+fn chain_break_where_seen_is_right_but_too_far_back() {
+    let mut writer = Writer::new();
+    let hashes: Vec<_> =
+        (2..=4098).map(|n| writer.append(vec![unsigned(&note(n, trace(1)))]).unwrap()[0].hash).collect();
+    let last = extra(4099, trace(1), "helper", "operator", "note", json!({}));
+    let seeing =
+        |seq: usize| last.clone().set("seen", json!({"hash": hashes[seq - 1].to_string(), "seq": seq}));
+    // The last event is number 4098 of its trace.
+    let journal = |seq| lines(&reseal([read(&writer.bytes), vec![seeing(seq)]].concat()));
+    assert_eq!(codes(&verify(&journal(2), &options(None))), [Code::NoCheckpoint]);
+    first(&verify(&journal(1), &options(None)), Code::ChainBreak, 4099);
+}
+
+#[test]
 fn order_violation() {
     let closed = |n, trace| extra(n, trace, "baton", "system", "trace.closed", json!({"reason": "r"}));
     sealed(
@@ -221,6 +235,15 @@ fn artifacts_missing_differing_or_not_at_hand() {
     first(&check(&other), Code::ArtifactHashMismatch, 2);
     other.0.pop_first();
     first(&check(&other), Code::ArtifactMissing, 2);
+    // What was good once is good again, but not with another size.
+    let mut writer = Writer::new();
+    for (n, bytes) in [(2, 3), (3, 3), (4, 2)] {
+        let mut citing = note(n, trace(1));
+        citing.artifacts = vec![artifact(b"one", "1")];
+        citing.artifacts[0].bytes = bytes;
+        writer.append(vec![unsigned(&citing)]).unwrap();
+    }
+    first(&verify_segments(&[(1, &writer.bytes)], &whole, &options(None)), Code::ArtifactHashMismatch, 4);
     // Without the store's artifacts nobody can say, and the report says that.
     let open = || Ok(Box::new(Memory::new(&[(1, &journal)], usize::MAX)) as Box<dyn Segments>);
     let report = verify_journal(&open, None, &options(Some(&checkpoint)));

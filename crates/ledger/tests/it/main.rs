@@ -22,6 +22,8 @@ mod merkle;
 #[cfg(test)]
 mod note;
 #[cfg(test)]
+mod packer;
+#[cfg(test)]
 mod proof;
 #[cfg(test)]
 mod reader;

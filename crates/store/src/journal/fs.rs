@@ -118,7 +118,7 @@ impl FsJournal {
         disk: Arc<dyn Disk>,
         layout: &Layout,
         ledger: LedgerIdentity,
-        key: Arc<SecretKey>,
+        key: &Arc<SecretKey>,
         options: Options,
     ) -> Result<FsJournal, OpenError> {
         for dir in layout.dirs() {
@@ -139,7 +139,7 @@ impl FsJournal {
         };
         let index = Index::empty(layout.index());
         let journal = FsJournal::assemble(disk, layout, ledger, key.clone(), options, core, index);
-        let recorded = journal.append_own(created, &key);
+        let recorded = journal.append_own(created, key);
         recorded.map_err(|e| OpenError::Recovery(e.to_string()))?;
         Ok(journal)
     }
@@ -268,7 +268,7 @@ impl FsJournal {
     }
 
     /// Serves one batch: seals, writes once, syncs once, answers all, then brings the index up to date.
-    fn serve(&self, jobs: Vec<Proposal>, answer: &mut dyn FnMut(usize, Result<Vec<Receipt>, AppendError>)) {
+    fn serve(&self, jobs: &[Proposal], answer: &mut dyn FnMut(usize, Result<Vec<Receipt>, AppendError>)) {
         let mut core = lock(&self.core);
         let core = &mut *core;
         let mut from = 0;
@@ -277,7 +277,7 @@ impl FsJournal {
                 (from..jobs.len()).for_each(|i| answer(i, Err(AppendError::Poisoned(why.clone()))));
                 return;
             }
-            from = self.serve_write(core, &jobs, from, answer);
+            from = self.serve_write(core, jobs, from, answer);
         }
     }
 
@@ -454,7 +454,7 @@ struct Cut {
 /// Copies the bytes of a file from an offset on into `quarantine/`, without trailing pre-fill; `None` where nothing else is there.
 fn quarantine(disk: &dyn Disk, layout: &Layout, path: &Path, offset: u64) -> io::Result<Option<Cut>> {
     let source = disk.open(path, Mode::Read)?;
-    let mut end = source.len()?;
+    let mut end = source.length()?;
     let mut buffer = vec![0; 1 << 16];
     while end > offset {
         let from = end.saturating_sub(buffer.len() as u64).max(offset);
@@ -630,7 +630,7 @@ macro_rules! reading_half {
 
 impl Journal for FsJournal {
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError> {
-        let answer = self.sequencer.submit(proposal, |jobs, answer| self.serve(jobs, answer));
+        let answer = self.sequencer.submit(proposal, |jobs, answer| self.serve(&jobs, answer));
         answer.unwrap_or_else(|| Err(AppendError::Poisoned("the writing thread panicked".into())))
     }
 

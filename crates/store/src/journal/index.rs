@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_core::{Digest, EventId, TraceId, Uuid7};
@@ -93,13 +93,13 @@ impl Column {
         }
     }
 
-    fn write_out(&mut self, disk: &dyn Disk, path: PathBuf) -> io::Result<()> {
+    fn write_out(&mut self, disk: &dyn Disk, path: &Path) -> io::Result<()> {
         if self.tail.is_empty() {
             return Ok(());
         }
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => self.file.insert(disk.open(&path, Mode::Create)?).clone(),
+            None => self.file.insert(disk.open(path, Mode::Create)?).clone(),
         };
         file.write_all_at(&self.tail, self.written)?;
         self.written += self.tail.len() as u64;
@@ -148,7 +148,7 @@ impl Index {
         let meta = Meta::parse(&read_file(disk, &index.dir.join("meta"), 4096).ok()?)?;
         let column = |name: &str, length: u64| -> Option<Column> {
             let file = disk.open(&index.dir.join(name), mode).ok()?;
-            (file.len().ok()? >= length).then_some(Column {
+            (file.length().ok()? >= length).then_some(Column {
                 file: Some(file),
                 written: length,
                 tail: Vec::new(),
@@ -389,9 +389,9 @@ impl Index {
     /// Hands the new parts to the operating system, without waiting for the disk.
     pub fn write_out(&mut self, disk: &dyn Disk) -> io::Result<()> {
         let dir = self.dir.clone();
-        self.entries.write_out(disk, dir.join("entries"))?;
-        self.nodes.write_out(disk, dir.join("nodes"))?;
-        self.key_log.write_out(disk, dir.join("keys"))
+        self.entries.write_out(disk, &dir.join("entries"))?;
+        self.nodes.write_out(disk, &dir.join("nodes"))?;
+        self.key_log.write_out(disk, &dir.join("keys"))
     }
 
     /// Makes everything durable and says so in `meta`. The journal up to here must be durable already.
@@ -411,7 +411,7 @@ impl Index {
                 row.is_dirty = false;
             }
         }
-        self.trace_log.write_out(disk, self.dir.join(format!("traces.{generation}")))?;
+        self.trace_log.write_out(disk, &self.dir.join(format!("traces.{generation}")))?;
         for column in [&self.entries, &self.nodes, &self.trace_log, &self.key_log] {
             if let Some(file) = &column.file {
                 file.sync()?;

@@ -60,10 +60,11 @@ struct Before {
 
 /// Finds the end of a journal. Changes nothing on the disk.
 pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
+    // Read before the journal: a checkpoint that is signed meanwhile covers what this reader has not seen.
+    let latest = NoteDir::new(disk.clone(), layout).latest();
     let firsts = segments::list(&**disk, layout).map_err(OpenError::io("list", layout.events()))?;
     let Some(first) = firsts.first() else { return Err(OpenError::NotFound(layout.root().to_owned())) };
     let ledger = read_identity(&**disk, layout, *first)?;
-    let latest = NoteDir::new(disk.clone(), layout).latest();
     let latest = latest.filter(|(_, note)| note.check(&ledger.origin, &ledger.key).is_ok()).map(|(c, _)| c);
 
     let loaded = Index::load(&**disk, layout.index(), mode);
@@ -127,7 +128,7 @@ fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerI
     }
     let file = disk.open(&path, Mode::Read).map_err(OpenError::io("read", &path))?;
     let mut lines = LineReader::new(file, 0);
-    match lines.next().map_err(OpenError::io("read", &path))? {
+    match lines.next_line().map_err(OpenError::io("read", &path))? {
         Found::Line(line, _) => match Line::parse(line) {
             Ok(line) => identity(&line).map_err(damaged),
             Err(Flaw::Newer(version)) => Err(OpenError::Newer(version)),
@@ -149,8 +150,13 @@ fn check_index(disk: &dyn Disk, layout: &Layout, firsts: &[u64], index: &Index) 
     let agrees = line.pos == index.count() && hash == line.hash && index.leaf(line.pos).ok()? == leaf(&hash);
     let known: Vec<u64> = firsts.iter().copied().filter(|first| *first <= index.count()).collect();
     for (i, first) in known.iter().enumerate() {
-        let last = known.get(i + 1).map_or(index.count(), |next| next - 1);
-        if index.entry(*first).ok()?.segment != *first || index.entry(last).ok()?.segment != *first {
+        let next = known.get(i + 1);
+        let last = index.entry(next.map_or(index.count(), |next| next - 1)).ok()?;
+        let length = disk.open(&layout.segment(*first), Mode::Read).ok()?.length().ok()?;
+        let end = last.offset + u64::from(last.length) + 1;
+        // A segment that is followed by another one is closed: it ends with its last line.
+        let is_whole = length == end || (next.is_none() && length > end);
+        if index.entry(*first).ok()?.segment != *first || last.segment != *first || !is_whole {
             return None;
         }
     }
@@ -202,7 +208,7 @@ impl Scan {
                 return Ok(Tail::Damaged { line: next, why });
             }
             let file = disk.open(&path, Mode::Read).map_err(OpenError::io("read", &path))?;
-            let length = file.len().map_err(OpenError::io("read", &path))?;
+            let length = file.length().map_err(OpenError::io("read", &path))?;
             if length < offset {
                 // The index knows more than is there; whoever opens decides by its count.
                 return Ok(Tail::Damaged {
@@ -241,7 +247,7 @@ impl Scan {
         let mut count = 0u64;
         loop {
             let next = self.index.count() + self.open.len() as u64 + 1;
-            let (line, offset) = match lines.next()? {
+            let (line, offset) = match lines.next_line()? {
                 Found::Line(line, offset) => (line, offset),
                 Found::Broken(_) => {
                     bad.get_or_insert((next, "a line without an end".into()));

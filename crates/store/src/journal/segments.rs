@@ -87,7 +87,7 @@ impl LineReader {
     }
 
     /// The next line. After `Broken` at an over-long line, reading goes on behind its end.
-    pub fn next(&mut self) -> io::Result<Found<'_>> {
+    pub fn next_line(&mut self) -> io::Result<Found<'_>> {
         let line_max = baton_core::limits::LINE_BYTES_MAX;
         let mut searched = self.start;
         let mut skipped_from = None;

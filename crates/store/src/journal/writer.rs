@@ -73,7 +73,7 @@ impl SegmentWriter {
         // Whoever wrote this may have died before the sync: what is built on is made durable first, the segment's name too.
         file.sync()?;
         disk.sync_dir(&layout.events())?;
-        let length = file.len()?;
+        let length = file.length()?;
         let active = Active { file, first: end.segment, end: end.offset, length };
         Ok(SegmentWriter { active: Some(active), ..SegmentWriter::new(disk, layout, options) })
     }
@@ -115,7 +115,7 @@ impl SegmentWriter {
     /// Closes the active segment and makes a new one, which gets its name only with its first events durable in it.
     fn start_segment(&mut self, bytes: &[u8], first_pos: u64) -> Result<Place, WriteError> {
         if let Some(active) = &mut self.active {
-            active.trim().map_err(taken_back)?;
+            active.trim().map_err(|e| taken_back(&e))?;
             active.file.sync().map_err(|e| WriteError::Unknown(format!("sync failed: {e}")))?;
         }
         let unique = crate::clock::new_uuid().to_string();
@@ -127,7 +127,7 @@ impl SegmentWriter {
         });
         let file = made.map_err(|error| {
             let _ = self.disk.remove(&beside);
-            taken_back(error)
+            taken_back(&error)
         })?;
         let unknown =
             |error: io::Error| WriteError::Unknown(format!("a new segment could not be named: {error}"));
@@ -166,7 +166,7 @@ impl Active {
             return Err(match self.file.set_len(self.end) {
                 Ok(()) => {
                     self.length = self.end;
-                    taken_back(error)
+                    taken_back(&error)
                 }
                 Err(second) => {
                     WriteError::Unknown(format!("{error}, and it could not be taken back: {second}"))
@@ -195,6 +195,6 @@ impl Active {
     }
 }
 
-fn taken_back(error: io::Error) -> WriteError {
+fn taken_back(error: &io::Error) -> WriteError {
     WriteError::TakenBack { full: error.kind() == io::ErrorKind::StorageFull, why: error.to_string() }
 }

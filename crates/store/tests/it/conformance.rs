@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use baton_store::conformance::{Subject, run};
+use baton_store::artifacts::ArtifactDir;
+use baton_store::conformance::{Subject, run, run_artifacts};
 use baton_store::disk::RealDisk;
 use baton_store::{FsJournal, Layout, MemoryJournal, Options};
 use baton_testkit::builders::{identity, secret};
@@ -30,11 +31,16 @@ fn the_journal_on_disk_keeps_the_promises() {
             let layout = Layout::new(dir.path().join(count.get().to_string()));
             // A segment holds a few events only, so that every case crosses from one to the next.
             let options = Options { segment_bytes: 4096, checkpoint_every: 5, ..Options::default() };
-            let journal =
-                FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key.clone(), options);
+            let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options);
             Subject { journal: Box::new(journal.unwrap()), ledger_key: &key }
         });
     });
+}
+
+#[test]
+fn artifacts_on_disk_keep_the_promises() {
+    let dir = tempfile::tempdir().unwrap();
+    run_artifacts(&ArtifactDir::new(dir.path().join("sha256")));
 }
 
 #[test]
@@ -43,7 +49,7 @@ fn the_journal_on_a_simulated_disk_keeps_the_promises() {
         let key = secret(1);
         run(|| {
             let (disk, layout) = (Arc::new(SimDisk::new(3)), Layout::new("/sim"));
-            let journal = FsJournal::create(disk, &layout, identity(&key), key.clone(), Options::default());
+            let journal = FsJournal::create(disk, &layout, identity(&key), &key, Options::default());
             Subject { journal: Box::new(journal.unwrap()), ledger_key: &key }
         });
     });

@@ -20,7 +20,7 @@ fn ledger(events: u64) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let key = secret(1);
     let layout = Layout::new(dir.path());
-    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, options()).unwrap();
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options()).unwrap();
     let trace = new_trace();
     for n in 0..events {
         journal.append(decision(vec![note(trace, 0, n)])).unwrap();
@@ -231,7 +231,7 @@ fn every_event_of_a_trace_is_found_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let key = secret(1);
     let layout = Layout::new(dir.path());
-    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, options()).unwrap();
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options()).unwrap();
     let traces = [new_trace(), new_trace(), new_trace()];
     for n in 0..300u64 {
         journal.append(decision(vec![note(traces[(n % 7 % 3) as usize], 0, n)])).unwrap();
@@ -242,7 +242,7 @@ fn every_event_of_a_trace_is_found_by_its_number() {
             assert_eq!(all.len() as u64, journal.trace(trace).unwrap().seq);
             for (i, stored) in all.iter().enumerate() {
                 let one = journal.read_trace(trace, i as u64 + 1, 1).unwrap();
-                assert_eq!(one, [stored.clone()], "number {} of {trace}, {life}", i + 1);
+                assert_eq!(one, std::slice::from_ref(stored), "number {} of {trace}, {life}", i + 1);
             }
         }
     };
@@ -259,7 +259,7 @@ fn a_writer_under_load_pre_fills_and_a_clean_close_cuts_it() {
     let key = secret(1);
     let layout = Layout::new(dir.path());
     let journal =
-        FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, Options::default()).unwrap();
+        FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, Options::default()).unwrap();
     let trace = new_trace();
     for n in 0..100 {
         journal.append(decision(vec![note(trace, 0, n)])).unwrap();

@@ -42,7 +42,7 @@ impl Victim {
         let key = secret(1);
         let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
         let layout = Layout::new(dir.path());
-        let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), key, options).unwrap();
+        let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options).unwrap();
         let traces: Vec<_> = (0..3).map(|_| new_trace()).collect();
         for trace in &traces {
             journal.append(decision(vec![note(*trace, 999, 0)])).unwrap();

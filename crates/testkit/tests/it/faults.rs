@@ -25,7 +25,7 @@ fn layout() -> Layout {
 
 fn create(disk: &SimDisk) -> FsJournal {
     let key = secret(1);
-    FsJournal::create(Arc::new(disk.clone()), &layout(), identity(&key), key, options()).unwrap()
+    FsJournal::create(Arc::new(disk.clone()), &layout(), identity(&key), &key, options()).unwrap()
 }
 
 fn open(disk: &SimDisk, why: &str) -> FsJournal {

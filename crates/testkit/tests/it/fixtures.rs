@@ -26,12 +26,15 @@ fn root() -> PathBuf {
 /// A ledger as files, and what a verifier must say.
 struct Ledger {
     name: &'static str,
-    files: BTreeMap<String, Vec<u8>>,
+    files: Files,
     verdict: &'static str,
     /// The first failure, or the warning that matters.
     code: Option<&'static str>,
     line: Option<u64>,
 }
+
+/// Names below the data directory, and what is in them.
+type Files = BTreeMap<String, Vec<u8>>;
 
 const SEGMENT: &str = "events/00000000000000000001.jsonl";
 
@@ -52,7 +55,7 @@ fn good_files(fixture: &Fixture) -> BTreeMap<String, Vec<u8>> {
 fn ledgers(fixture: &Fixture) -> Vec<Ledger> {
     let lines: Vec<&[u8]> = fixture.journal.split_inclusive(|b| *b == b'\n').collect();
     let count = lines.len();
-    let tampered = |name, verdict, code, line, change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>)| {
+    let tampered = |name, verdict, code, line, change: &dyn Fn(&mut Files)| {
         let mut files = good_files(fixture);
         change(&mut files);
         Ledger { name, files, verdict, code, line }

@@ -1,5 +1,7 @@
 //! The ledger under attack from below: killed writers, lying disks.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set itself up fails")]
+
 mod crash;
 mod faults;
 mod fixtures;

@@ -88,7 +88,7 @@ fn start_python() -> Child {
 }
 
 /// Asks both about every case, and lists where they differ.
-fn compare(cases: Vec<Case>) {
+fn compare(cases: &[Case]) {
     let mut python = start_python();
     let (mut stdin, stdout) = (python.stdin.take().unwrap(), python.stdout.take().unwrap());
     let requests: Vec<Value> = cases.iter().map(request).collect();
@@ -102,7 +102,7 @@ fn compare(cases: Vec<Case>) {
     let mut answers = BufReader::new(stdout).lines();
     let mut differences = Vec::new();
     let mut passed = 0;
-    for case in &cases {
+    for case in cases {
         let mine = ours(case);
         let line = answers.next().expect("an answer for every question; see the message above").unwrap();
         let theirs: Value = serde_json::from_str(&line).unwrap();
@@ -201,7 +201,7 @@ fn both_verifiers_agree_on_every_mutation_of_every_fixture() {
             cases.extend(flips(base));
             cases.extend(line_mutations(base));
         }
-        compare(cases);
+        compare(&cases);
     });
 }
 
@@ -238,6 +238,6 @@ fn both_verifiers_agree_on_flipped_bits_of_a_checkpoint_and_on_pre_fill() {
             data.extend_from_slice(b"\n\n\n\n");
             cases.push(Case { name: format!("cut at {length}, then pre-fill"), data, ..base.clone() });
         }
-        compare(cases);
+        compare(&cases);
     });
 }

@@ -116,7 +116,10 @@ fn one_by_one_and_in_batches_the_same_are_named() {
     for at in [0, 31, 32, 63, 99] {
         tasks[at].signature.0[40] ^= 4;
     }
-    assert_eq!(Checker::new(true).failing(&tasks), [0, 31, 32, 63, 99]);
+    let mut each = Checker::new(true);
+    assert_eq!(each.failing(&tasks), [0, 31, 32, 63, 99]);
+    assert_eq!(each.failing(&honest(100, 5)), [0usize; 0]);
+    assert!(each.torsion_free.is_empty(), "one by one, no batch is tried");
     assert_eq!(Checker::new(false).failing(&tasks), [0, 31, 32, 63, 99]);
 }
 

@@ -1,0 +1,251 @@
+//! What the doctor looks at. Reads only.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use baton_core::Timestamp;
+use baton_core::limits::CLOCK_SKEW_MS_MAX;
+use baton_ledger::merkle::Frontier;
+use baton_ledger::record::Line;
+use baton_store::disk::Mode;
+use baton_store::journal::index::Index;
+use baton_store::journal::recover::{self, Tail};
+use baton_store::journal::segments;
+use baton_store::keys::{self, KeyStore};
+use baton_store::{Journal as _, Layout, OpenError, Visit, clock, lock};
+
+use super::{Status, Verdict};
+use crate::context::{Activity, Context, disk, visit};
+use crate::limits::DISK_FREE_MIN;
+use crate::ui::text::{bytes, count};
+use crate::ui::time::{ago, duration};
+
+/// Every check, in the order in which they matter.
+pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
+    let opened = visit(layout);
+    let mut verdicts = vec![config(ctx, layout), ledger(layout, &opened)];
+    if let Ok(visit) = &opened {
+        verdicts.extend([checkpoint(visit), index(layout, visit), keys(ctx, visit), clock(visit)]);
+    }
+    verdicts.extend([permissions(ctx, layout), disk_space(layout), locks(layout), quarantine(layout)]);
+    verdicts
+}
+
+fn config(ctx: &Context, layout: &Layout) -> Verdict {
+    match ctx.options(layout.root()) {
+        Ok(options) => {
+            let detail = format!(
+                "durability {}, segments of {}, a checkpoint every {}",
+                options.durability.as_str(),
+                bytes(options.segment_bytes),
+                count(options.checkpoint_every, "event")
+            );
+            Verdict::new("config", Status::Ok, detail)
+        }
+        Err(error) => {
+            let place = error.causes.first().map(|place| format!(" ({place})")).unwrap_or_default();
+            let verdict = Verdict::new("config", Status::Fail, format!("{}{place}", error.what));
+            verdict.fix(format!("edit {}", layout.config().display()))
+        }
+    }
+}
+
+fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
+    let verify = format!("baton verify {}", layout.root().display());
+    let visit = match opened {
+        Err(error) => return Verdict::new("ledger", Status::Fail, error.to_string()).fix(verify),
+        Ok(visit) => visit,
+    };
+    let firsts = segments::list(&*disk(), layout).unwrap_or_default();
+    let whole =
+        format!("{} in {}", count(visit.reader.size(), "event"), count(firsts.len() as u64, "segment"));
+    let unfinished = segments::unfinished(&*disk(), layout).unwrap_or_default();
+    let is_in_use = Activity::observe(layout).has_owner();
+    match &visit.reader.tail {
+        Tail::Damaged { line, why } => {
+            let detail = format!("{whole}, then line {line} does not fit: {why}");
+            Verdict::new("ledger", Status::Fail, detail).fix(verify)
+        }
+        Tail::Torn(why) if !is_in_use => {
+            let detail = format!("{whole}, then a write that was cut off: {why}");
+            Verdict::new("ledger", Status::Warn, detail).fix("baton doctor --fix")
+        }
+        Tail::Clean | Tail::Filled if !unfinished.is_empty() && !is_in_use => {
+            let detail = format!("{whole}, and a segment that was never finished: {}", unfinished.join(", "));
+            Verdict::new("ledger", Status::Warn, detail).fix("baton doctor --fix")
+        }
+        Tail::Clean | Tail::Filled | Tail::Torn(_) => Verdict::new("ledger", Status::Ok, whole),
+    }
+}
+
+/// Whether the last kept checkpoint agrees with the tree.
+fn checkpoint(visit: &Visit) -> Verdict {
+    let fail = |detail: String| Verdict::new("checkpoint", Status::Fail, detail).fix("baton verify");
+    let size = match visit.notes.sizes() {
+        Ok(sizes) => sizes.into_iter().rfind(|size| *size <= visit.reader.size()),
+        Err(error) => return fail(error.to_string()),
+    };
+    let Some(size) = size else { return Verdict::new("checkpoint", Status::Ok, "none is kept yet") };
+    let ledger = visit.reader.ledger();
+    let (checkpoint, note) = match visit.notes.checkpoint(size) {
+        Ok(Ok(read)) => read,
+        Ok(Err(why)) => return fail(format!("the one at {size} does not read: {why}")),
+        Err(error) => return fail(format!("the one at {size} does not read: {error}")),
+    };
+    if let Err(error) = note.check(&ledger.origin, &ledger.key) {
+        return fail(format!("the one at {size} is not this ledger's: {error}"));
+    }
+    match Frontier::load(size, &mut |index| visit.reader.node(index)) {
+        Ok(tree) if tree.root() == checkpoint.root => {
+            let since = visit.reader.size() - size;
+            let detail = format!("the one at {size} agrees, {} since", count(since, "event"));
+            Verdict::new("checkpoint", Status::Ok, detail)
+        }
+        Ok(_) => fail(format!("the first {size} events are not those that were signed")),
+        Err(error) => fail(error.to_string()),
+    }
+}
+
+fn index(layout: &Layout, visit: &Visit) -> Verdict {
+    let warn = |detail: String| Verdict::new("index", Status::Warn, detail).fix("baton doctor --fix");
+    let size = visit.reader.size();
+    let Some(index) = Index::load(&*disk(), layout.index(), Mode::Read) else {
+        let is_there = layout.index().join("meta").exists();
+        return warn(
+            if is_there {
+                "it does not read; every command reads the whole journal instead"
+            } else {
+                "it is missing; every command reads the whole journal instead"
+            }
+            .to_owned(),
+        );
+    };
+    match recover::open(&disk(), layout, Mode::Read) {
+        Ok(opened) if opened.is_rebuilt => {
+            warn("it does not agree with the journal and is not used".to_owned())
+        }
+        _ if index.count() < size && !Activity::observe(layout).has_owner() => {
+            let behind = count(size - index.count(), "event");
+            Verdict::new("index", Status::Ok, format!("behind by {behind}; the next writer catches up"))
+        }
+        _ => Verdict::new("index", Status::Ok, format!("covers {}", count(index.count(), "event"))),
+    }
+}
+
+fn keys(ctx: &Context, visit: &Visit) -> Verdict {
+    let fail = |detail: String| Verdict::new("keys", Status::Fail, detail);
+    let ledger = visit.reader.ledger();
+    let state_dir = match ctx.state_dir() {
+        Ok(dir) => dir,
+        Err(error) => return fail(error.what),
+    };
+    let store = KeyStore::new(&state_dir, &ledger.origin);
+    match store.load(ledger.key.id()) {
+        Ok(_) => {}
+        Err(error @ keys::Error::Exposed { .. }) => return fail(error.to_string()).fix("baton doctor --fix"),
+        Err(error @ keys::Error::Missing { .. }) => {
+            return fail(format!("{error}: nothing can be signed or appended here"))
+                .fix("baton explain L007");
+        }
+        Err(error) => return fail(error.to_string()).fix("baton explain L009"),
+    }
+    match store.exposed() {
+        Ok(exposed) if exposed.is_empty() => {
+            Verdict::new("keys", Status::Ok, format!("the ledger's key is in {}", store.dir().display()))
+        }
+        Ok(exposed) => {
+            let files: Vec<String> = exposed.iter().map(|(path, _)| path.display().to_string()).collect();
+            fail(format!("others can read {}", files.join(", "))).fix("baton doctor --fix")
+        }
+        Err(error) => fail(error.to_string()),
+    }
+}
+
+fn permissions(ctx: &Context, layout: &Layout) -> Verdict {
+    let access = rustix::fs::access(layout.root(), rustix::fs::Access::WRITE_OK);
+    if let Err(error) = access {
+        let detail = format!("{} cannot be written: {error}; it can only be read", layout.root().display());
+        return Verdict::new("permissions", Status::Warn, detail);
+    }
+    match ctx.state_dir() {
+        Ok(dir) => match mode(&dir) {
+            Some(mode) if mode & 0o077 != 0 => {
+                let detail = format!("others can enter {} (mode {mode:o})", dir.display());
+                Verdict::new("permissions", Status::Warn, detail).fix("baton doctor --fix")
+            }
+            Some(_) => Verdict::new("permissions", Status::Ok, "data can be written, secrets are private"),
+            None => Verdict::new("permissions", Status::Warn, format!("{} is missing", dir.display())),
+        },
+        Err(error) => Verdict::new("permissions", Status::Warn, error.what),
+    }
+}
+
+/// The permission bits of a path, where it exists.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    Some(std::fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}
+
+fn disk_space(layout: &Layout) -> Verdict {
+    match rustix::fs::statvfs(layout.root()) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let status = if free < DISK_FREE_MIN { Status::Warn } else { Status::Ok };
+            let verdict = Verdict::new("disk", status, format!("{} free", bytes(free)));
+            if status == Status::Ok {
+                verdict
+            } else {
+                verdict.fix(format!("df -h {}", layout.root().display()))
+            }
+        }
+        Err(error) => Verdict::new("disk", Status::Warn, error.to_string()),
+    }
+}
+
+/// The year in which this was written; a clock before it is wrong.
+const CLOCK_MIN: &str = "2025-01-01T00:00:00.000Z";
+const CLOCK_MAX: &str = "2100-01-01T00:00:00.000Z";
+
+fn clock(visit: &Visit) -> Verdict {
+    let now = clock::now();
+    let is_past = |text: &str| text.parse::<Timestamp>().is_ok_and(|limit| now >= limit);
+    if !is_past(CLOCK_MIN) || is_past(CLOCK_MAX) {
+        let detail = format!("it says {now}, which is not plausible");
+        return Verdict::new("clock", Status::Warn, detail).fix("set the system's clock");
+    }
+    let last = visit.reader.read(visit.reader.size(), 1).ok();
+    let last = last.as_ref().and_then(|lines| Some(Line::parse(lines.first()?.text.as_bytes()).ok()?.at));
+    match last {
+        Some(at) if at.unix_ms() - now.unix_ms() > CLOCK_SKEW_MS_MAX => {
+            let ahead = duration((at.unix_ms() - now.unix_ms()).unsigned_abs() / 1000);
+            let detail = format!("the last event is {ahead} in the future; the clock was or is wrong");
+            Verdict::new("clock", Status::Warn, detail).fix("set the system's clock")
+        }
+        Some(at) => {
+            Verdict::new("clock", Status::Ok, format!("plausible; the last event was {}", ago(at, now)))
+        }
+        None => Verdict::new("clock", Status::Ok, "plausible"),
+    }
+}
+
+fn locks(layout: &Layout) -> Verdict {
+    match lock::holder(&layout.lock()) {
+        Ok(None) => Verdict::new("lock", Status::Ok, "free"),
+        Ok(Some(owner)) => {
+            let detail = format!("held by process {} ({}), which is alive", owner.pid, owner.command);
+            Verdict::new("lock", Status::Ok, detail)
+        }
+        Err(error) => Verdict::new("lock", Status::Warn, error.to_string()),
+    }
+}
+
+fn quarantine(layout: &Layout) -> Verdict {
+    match baton_store::disk::Disk::list(&*disk(), &layout.quarantine()) {
+        Ok(names) if names.is_empty() => Verdict::new("quarantine", Status::Ok, "empty"),
+        Ok(names) => {
+            let files = count(names.len() as u64, "file");
+            let detail = format!("{files} set aside in {}", layout.quarantine().display());
+            Verdict::new("quarantine", Status::Ok, detail).fix("baton events --type ledger.recovered --json")
+        }
+        Err(error) => Verdict::new("quarantine", Status::Warn, error.to_string()),
+    }
+}

@@ -1,0 +1,77 @@
+//! What the doctor mends: permissions of secrets, a torn tail, the index. Nothing that could be evidence is touched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use baton_store::disk::Mode;
+use baton_store::journal::recover::{self, Tail};
+use baton_store::keys::KeyStore;
+use baton_store::lock::OwnerLock;
+use baton_store::{Journal as _, Layout, OpenError};
+
+use super::checks::mode;
+use crate::context::{Context, disk};
+use crate::error::{CliError, Stop};
+use crate::ui::Ui;
+use crate::ui::text::count;
+
+/// Mends what it can and says what it did.
+pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>, Stop> {
+    let mut done = Vec::new();
+    restrict(ctx, layout, &mut done)?;
+    // Opening recovers; where that is refused, nothing else is touched either.
+    let writing = ctx.write(ui)?;
+    for name in &writing.opening.quarantined {
+        let kept = layout.quarantine().join(name);
+        done.push(format!("a write that was cut off was set aside in {}", kept.display()));
+    }
+    writing.close(ui)?;
+    forget_index(ctx, layout)?;
+    let writing = ctx.write(ui)?;
+    let events = count(writing.journal.size(), "event");
+    writing.close(ui)?;
+    done.push(format!("the index was rebuilt from {events}"));
+    Ok(done)
+}
+
+/// Takes others' rights away from the directory of secrets and everything of this ledger in it.
+fn restrict(ctx: &Context, layout: &Layout, done: &mut Vec<String>) -> Result<(), Stop> {
+    let state_dir = ctx.state_dir()?;
+    if let Some(mode) = mode(&state_dir).filter(|mode| mode & 0o077 != 0) {
+        set_mode(&state_dir, mode & 0o700)?;
+        done.push(format!("{} is private now", state_dir.display()));
+    }
+    let ledger = recover::open(&disk(), layout, Mode::Read)?.ledger;
+    let keys = KeyStore::new(&state_dir, &ledger.origin);
+    let exposed = keys.exposed().unwrap_or_default();
+    if !exposed.is_empty() {
+        keys.restrict().map_err(|error| CliError::io("restrict", keys.dir(), &error))?;
+        done.extend(exposed.iter().map(|(path, _)| format!("{} is private now", path.display())));
+    }
+    Ok(())
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), CliError> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|error| CliError::io("restrict", path, &error))
+}
+
+/// Removes the index, so that opening makes it anew from the journal. Only where the journal itself is in order: the index may be the last
+/// witness of events that were cut off.
+fn forget_index(ctx: &Context, layout: &Layout) -> Result<(), Stop> {
+    let _lock = OwnerLock::acquire(&layout.lock(), ctx.lock_wait()?).map_err(CliError::from)?;
+    let opened = recover::open(&disk(), layout, Mode::Read)?;
+    if let Tail::Damaged { line, why } = opened.tail {
+        let file = format!("segment {:020}", opened.end.segment);
+        return Err(OpenError::Damaged { line, file, why }.into());
+    }
+    let dir = layout.index();
+    let names =
+        baton_store::disk::Disk::list(&*disk(), &dir).map_err(|error| CliError::io("list", &dir, &error))?;
+    for name in names {
+        let path = dir.join(name);
+        fs::remove_file(&path).map_err(|error| CliError::io("remove", &path, &error))?;
+    }
+    Ok(())
+}

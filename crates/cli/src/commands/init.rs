@@ -1,0 +1,164 @@
+//! `baton init`: a data directory with an empty ledger, its key, and a configuration that names the agents found on PATH.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use baton_store::{Journal as _, Layout, Workspace};
+use serde_json::json;
+
+use crate::commands::Ended;
+use crate::context::{Context, Writing, disk};
+use crate::error::{CliError, Code};
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// What may be there already: a configuration written beforehand, or what an earlier attempt left.
+const OURS: [&str; 14] = [
+    ".gitignore",
+    "artifacts",
+    "baton.toml",
+    "checkpoints",
+    "events",
+    "hooks.json",
+    "index",
+    "keys",
+    "lock",
+    "quarantine",
+    "runs",
+    "sessions",
+    "tasks",
+    ".DS_Store",
+];
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
+    let root = ctx.new_data_dir();
+    let layout = Layout::new(&root);
+    refuse_taken(&layout)?;
+    let state_dir = ctx.state_dir()?;
+    let wait = ctx.lock_wait()?;
+    let options = ctx.options(&root)?;
+    fs::create_dir_all(&root).map_err(|error| CliError::io("make", &root, &error))?;
+    // First of all, so that whatever follows is never committed by accident.
+    write_new(&root.join(".gitignore"), "*\n")?;
+    let agents = find_agents(ctx);
+    write_new(&layout.config(), &config_text(&agents))?;
+    let workspace = Workspace::create(&layout, &state_dir, options, wait)?;
+    let ledger = workspace.journal.ledger();
+    Writing::new(workspace, options.durability).close(ui)?;
+
+    let shown = fs::canonicalize(&root).unwrap_or(root);
+    if ui.json {
+        let agents: Vec<&str> = agents.iter().map(|agent| agent.name).collect();
+        ui.object(&json!({
+            "v": 1,
+            "dataDir": shown.display().to_string(),
+            "origin": ledger.origin.as_str(),
+            "key": ledger.key.id().to_string(),
+            "public": ledger.key.to_text().as_str(),
+            "agents": agents,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    ui.line(&format!("data directory  {}", shown.display()))?;
+    ui.line(&format!("ledger          {}", ledger.origin))?;
+    ui.line(&format!("public key      {}", ledger.key.to_text().as_str()))?;
+    ui.line(&format!("private keys    {}", state_dir.display()))?;
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name).collect();
+    ui.line(&format!(
+        "agents          {}",
+        if names.is_empty() { "none found on PATH".into() } else { names.join(", ") }
+    ))?;
+    ui.line("")?;
+    ui.line("Next: baton trace new --title \"what you are about to do\"")?;
+    Ok(Exit::Ok)
+}
+
+/// Refuses before anything is touched: a second ledger in the same place, or a directory that is used for something else.
+fn refuse_taken(layout: &Layout) -> Result<(), CliError> {
+    let root = layout.root();
+    let list = |dir: &Path| match baton_store::disk::Disk::list(&*disk(), dir) {
+        Ok(names) => Ok(names),
+        Err(error) => Err(CliError::io("list", dir, &error)),
+    };
+    let segments = list(&layout.events())?;
+    if segments.iter().any(|name| name.ends_with(".jsonl")) {
+        let what = format!("{} already holds a ledger", root.display());
+        return Err(CliError::new(Code::LedgerExists, what).cause("nothing was changed").hint("baton"));
+    }
+    if let Some(other) = list(root)?.into_iter().find(|name| !OURS.contains(&name.as_str())) {
+        let what = format!("{} is not empty", root.display());
+        return Err(CliError::new(Code::NotEmpty, what)
+            .cause(format!("it holds {other}, and a data directory keeps git from seeing everything in it"))
+            .hint(format!("baton init --data-dir {}", root.join(".baton").display())));
+    }
+    Ok(())
+}
+
+/// Writes a file that a person may have written before us; theirs stays.
+fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
+    use io::Write as _;
+    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(text.as_bytes()).map_err(|error| CliError::io("write", path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(CliError::io("write", path, &error)),
+    }
+}
+
+/// An agent program that Baton knows how to start.
+struct KnownAgent {
+    name: &'static str,
+    settings: &'static str,
+}
+
+/// How each is started. The first word of the command is looked for on PATH.
+const KNOWN: [KnownAgent; 5] = [
+    KnownAgent {
+        name: "claude",
+        settings: "harness = \"exec\"\nprofile = \"claude\"\ncommand = [\"claude\"]",
+    },
+    KnownAgent { name: "codex", settings: "harness = \"exec\"\nprofile = \"codex\"\ncommand = [\"codex\"]" },
+    KnownAgent { name: "gemini", settings: "harness = \"acp\"\ncommand = [\"gemini\", \"--acp\"]" },
+    KnownAgent { name: "opencode", settings: "harness = \"acp\"\ncommand = [\"opencode\", \"acp\"]" },
+    KnownAgent { name: "goose", settings: "harness = \"acp\"\ncommand = [\"goose\", \"acp\"]" },
+];
+
+fn find_agents(ctx: &Context) -> Vec<&'static KnownAgent> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = ctx.env.get("PATH").unwrap_or_default();
+    let is_program = |path: &Path| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let found =
+        |agent: &&KnownAgent| std::env::split_paths(&path).any(|dir| is_program(&dir.join(agent.name)));
+    KNOWN.iter().filter(found).collect()
+}
+
+fn config_text(agents: &[&KnownAgent]) -> String {
+    let mut text = String::from(
+        "# Configuration of this data directory. What is commented out is the default.\n\
+         # BATON_LEDGER_DURABILITY and so on override it; `baton explain U001` tells more.\n\n\
+         [ledger]\n\
+         # durability = \"commit\"        # \"commit\": on the disk before it is acknowledged; \"interval\": within a second; \"none\"\n\
+         # segment_bytes = 67108864     # a new file after this many bytes\n\
+         # checkpoint_every = 1024      # a signed checkpoint after this many events\n",
+    );
+    for agent in agents {
+        text.push_str(&format!("\n[agents.{}]\n{}\n", agent.name, agent.settings));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_that_is_written_can_be_read() {
+        let all: Vec<&KnownAgent> = KNOWN.iter().collect();
+        let text = config_text(&all);
+        let table = toml::de::DeTable::parse(&text).unwrap();
+        let agents = table.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table()).unwrap();
+        assert_eq!(agents.len(), KNOWN.len());
+    }
+}

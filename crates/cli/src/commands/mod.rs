@@ -1,0 +1,36 @@
+//! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
+
+mod agent;
+mod completions;
+mod doctor;
+mod events;
+mod explain;
+mod init;
+mod replay;
+mod status;
+mod trace;
+mod verify;
+
+use crate::args::{Agent, Command};
+use crate::context::Context;
+use crate::error::Stop;
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// How a command ends.
+pub(crate) type Ended = Result<Exit, Stop>;
+
+pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended {
+    match command {
+        None => status::run(ctx, ui),
+        Some(Command::Init) => init::run(ctx, ui),
+        Some(Command::Trace(command)) => trace::run(ctx, ui, command),
+        Some(Command::Agent(Agent::Key(args))) => agent::run(ctx, ui, &args),
+        Some(Command::Events(args)) => events::run(ctx, ui, &args),
+        Some(Command::Verify(args)) => verify::run(ctx, ui, &args),
+        Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
+        Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
+        Some(Command::Explain(args)) => explain::run(ui, &args),
+        Some(Command::Completions(args)) => completions::run(ui, &args),
+    }
+}

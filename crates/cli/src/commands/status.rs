@@ -1,0 +1,92 @@
+//! Bare `baton`: where you stand, and what to type next.
+
+use baton_ledger::record::Line;
+use baton_store::journal::recover::Tail;
+use baton_store::{Journal as _, Visit, clock, lock};
+use serde_json::{Value, json};
+
+use crate::commands::Ended;
+use crate::context::{Context, visit};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::ui::Ui;
+use crate::ui::color::Mark;
+use crate::ui::text::{count, printable};
+use crate::ui::time::ago;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
+    let layout = match ctx.layout() {
+        Ok(layout) => layout,
+        Err(error) => return nothing_yet(ui, &error),
+    };
+    let visit = visit(&layout)?;
+    let owner = lock::holder(&layout.lock()).ok().flatten();
+    let work =
+        visit.reader.traces().iter().filter(|trace| trace.trace != baton_core::TraceId::Ledger).count();
+    let last = last_event(&visit)?;
+    if ui.json {
+        let owner = owner.map(|owner| json!({"pid": owner.pid, "command": owner.command}));
+        ui.object(&json!({
+            "v": 1,
+            "dataDir": layout.root().display().to_string(),
+            "origin": visit.reader.ledger().origin.as_str(),
+            "events": visit.reader.size(),
+            "traces": work,
+            "last": last.as_ref().map(|(last, _)| last.clone()),
+            "owner": owner,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    let mut say = |name: &str, text: &str| ui.line(&format!("{name:<15} {text}"));
+    say("data directory", &printable(&layout.root().display().to_string()))?;
+    say("ledger", &format!("{} in {}", count(visit.reader.size(), "event"), count(work as u64, "trace")))?;
+    if let Some((_, text)) = last {
+        say("last event", &text)?;
+    }
+    match owner {
+        Some(owner) => say("in use by", &format!("process {} ({})", owner.pid, printable(&owner.command)))?,
+        None => say("in use by", "nobody")?,
+    }
+    ui.line("")?;
+    match visit.reader.tail {
+        Tail::Damaged { .. } => {
+            ui.warn("the ledger is damaged; nothing can be appended");
+            next(ui, "baton verify", "see what is wrong")?;
+        }
+        _ if work == 0 => next(ui, "baton trace new --title \"…\"", "start the record of a piece of work")?,
+        _ => {
+            next(ui, "baton trace ls", "see the traces")?;
+            next(ui, "baton events --follow", "watch what happens")?;
+            next(ui, "baton verify", "check that nothing was altered")?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn nothing_yet(ui: &mut Ui, error: &CliError) -> Ended {
+    let init = error.hint.as_deref().unwrap_or("baton init");
+    if ui.json {
+        ui.object(&json!({"v": 1, "dataDir": null, "next": init}))?;
+    } else {
+        ui.line(&format!("There is {}.", printable(&error.what)))?;
+        ui.line("")?;
+        next(ui, init, "make one")?;
+        next(ui, "baton --help", "see all commands")?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn next(ui: &mut Ui, command: &str, why: &str) -> Result<(), crate::error::Stop> {
+    let command = ui.paint.mark(Mark::Hint, &format!("{command:<29}"));
+    ui.line(&format!("  {command} {why}"))
+}
+
+/// The last event, for programs and for people.
+fn last_event(visit: &Visit) -> Result<Option<(Value, String)>, baton_store::ReadError> {
+    let lines = visit.reader.read(visit.reader.size(), 1)?;
+    Ok(lines.first().and_then(|stored| {
+        let line = Line::parse(stored.text.as_bytes()).ok()?;
+        let value = json!({"pos": line.pos, "type": line.event_type, "at": line.at.to_string()});
+        Some((value, format!("{} by {}, {}", line.event_type, line.agent, ago(line.at, clock::now()))))
+    }))
+}

@@ -1,0 +1,122 @@
+//! `baton trace export ID -o FILE`: one trace with all that verifies it, put in place whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use baton_core::TraceId;
+use baton_store::ArtifactStore;
+use baton_store::export::Error as ExportError;
+use serde_json::json;
+
+use crate::args::TraceExport;
+use crate::commands::Ended;
+use crate::context::{Context, Writing};
+use crate::error::{CliError, Code, Stop};
+use crate::exit::Exit;
+use crate::ids;
+use crate::ui::text::{bytes, count};
+use crate::ui::{Ui, output_error};
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
+    let trace = ids::trace(&ctx.visit()?.reader, &args.id.trace)?;
+    if args.output == Path::new("-") {
+        if ui.json {
+            let what = "-o - writes the bundle itself to standard output; --json has no room beside it";
+            return Err(CliError::new(Code::Value, what).hint("leave out --json").into());
+        }
+        let writing = ctx.write(ui)?;
+        write_bundle(&writing, trace, args, ui.writer(), output_error)?;
+        writing.close(ui)?;
+        return Ok(Exit::Ok);
+    }
+    let target = Target::new(&args.output)?;
+    let writing = ctx.write(ui)?;
+    let written =
+        target.write(|out| write_bundle(&writing, trace, args, out, |error| target.fail(error).into()));
+    writing.close(ui)?;
+    let (events, length) = written?;
+    let path = args.output.display().to_string();
+    if ui.json {
+        ui.object(
+            &json!({"v": 1, "trace": trace.to_string(), "events": events, "file": path, "bytes": length}),
+        )?;
+    } else {
+        ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(events, "event"), bytes(length)));
+        ui.hint(&format!("baton verify {path}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes the bundle; a failure of the output itself is told apart from one of the ledger.
+fn write_bundle(
+    writing: &Writing,
+    trace: TraceId,
+    args: &TraceExport,
+    out: &mut dyn Write,
+    output_failed: impl Fn(&io::Error) -> Stop,
+) -> Result<u64, Stop> {
+    // Signed and kept first: what fails after this is the output.
+    let exporter = writing.exporter();
+    exporter.checkpoint()?;
+    exporter.trace_head(trace)?;
+    let artifacts = (!args.no_artifacts).then_some(&writing.artifacts as &dyn ArtifactStore);
+    match exporter.bundle(trace, artifacts, out) {
+        Ok(Some(events)) => out.flush().map(|()| events).map_err(|error| output_failed(&error)),
+        Ok(None) => {
+            Err(CliError::new(Code::NoTrace, format!("no trace {trace}")).hint("baton trace ls").into())
+        }
+        Err(ExportError::Write(error)) => Err(output_failed(&error)),
+        Err(ExportError::Artifact { sha256, source }) => {
+            let hint = format!("baton trace export {trace} -o {} --no-artifacts", args.output.display());
+            let what = format!("artifact {sha256} is cited and cannot be read");
+            Err(CliError::new(Code::Artifact, what).cause(source.to_string()).hint(hint).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A file that appears under its name only when it is whole.
+struct Target {
+    path: PathBuf,
+    beside: PathBuf,
+}
+
+impl Target {
+    fn new(path: &Path) -> Result<Target, CliError> {
+        let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
+            let what = format!("{} is a directory", path.display());
+            return Err(
+                CliError::new(Code::Output, what).hint(format!("-o {}", path.join("trace.bundle").display()))
+            );
+        };
+        let beside = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+        Ok(Target { path: path.to_owned(), beside })
+    }
+
+    fn fail(&self, error: &io::Error) -> CliError {
+        CliError::new(Code::Output, format!("cannot write {}", self.path.display())).cause(error.to_string())
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<u64, Stop>) -> Result<(u64, u64), Stop> {
+        let file = File::create(&self.beside).map_err(|error| self.fail(&error))?;
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let written = write(&mut out).and_then(|events| {
+            let length = self.put_in_place(out).map_err(|error| self.fail(&error))?;
+            Ok((events, length))
+        });
+        if written.is_err() {
+            // The error that matters is the first one.
+            let _ = fs::remove_file(&self.beside);
+        }
+        written
+    }
+
+    fn put_in_place(&self, out: BufWriter<File>) -> io::Result<u64> {
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let length = file.metadata()?.len();
+        fs::rename(&self.beside, &self.path)?;
+        Ok(length)
+    }
+}

@@ -1,0 +1,50 @@
+//! `baton trace`: the record of one piece of work, written, read, proved and handed out.
+
+mod append;
+mod change;
+mod cite;
+mod export;
+mod list;
+mod prove;
+mod show;
+mod speaker;
+
+use baton_core::TraceId;
+use baton_ledger::seal::Receipt;
+use serde_json::{Value, json};
+
+pub(super) use change::expect_length;
+
+use crate::args::Trace;
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::ui::Ui;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Trace) -> Ended {
+    match command {
+        Trace::New(args) => change::new(ctx, ui, args.title),
+        Trace::Ls => list::run(ctx, ui),
+        Trace::Show(id) => show::run(ctx, ui, &id.trace),
+        Trace::Append(args) => append::run(ctx, ui, &args),
+        Trace::Prove(args) => prove::run(ctx, ui, &args),
+        Trace::Export(args) => export::run(ctx, ui, &args),
+        Trace::Checkpoint(args) => prove::checkpoint(ctx, ui, args.trace.as_deref()),
+        Trace::Close(args) => change::close(ctx, ui, &args),
+    }
+}
+
+/// Where events ended up, as every command that appends prints it.
+fn receipts_json<'a>(trace: TraceId, receipts: impl IntoIterator<Item = &'a Receipt>) -> Value {
+    let events: Vec<Value> = receipts
+        .into_iter()
+        .map(|receipt| {
+            json!({
+                "id": receipt.id.to_string(),
+                "pos": receipt.pos,
+                "seq": receipt.seq,
+                "hash": receipt.hash.to_string(),
+            })
+        })
+        .collect();
+    json!({"v": 1, "trace": trace.to_string(), "events": events})
+}

@@ -1,0 +1,274 @@
+//! On whose behalf events are appended: finds the agent's key, signs or checks, and puts `key_bound` before a key's first use in the trace.
+
+use std::collections::BTreeMap;
+
+use baton_core::limits::CLOCK_SKEW_MS_MAX;
+use baton_core::roles::{must_be_signed, role_required};
+use baton_core::{Actor, AgentName, Event, Payload, Role, TraceId};
+use baton_ledger::body::Body;
+use baton_ledger::key::SecretKey;
+use baton_ledger::keyring::{Fault, LEDGER_AGENT};
+use baton_ledger::seal::{Checked, Proposal, Receipt};
+use baton_store::registry::{self, AgentKey};
+use baton_store::{Journal as _, Workspace, clock, keys};
+
+use super::cite;
+use crate::error::{CliError, Code};
+use crate::input::{Decision, Draft, DraftSig};
+
+/// What is known of an agent's key while the data directory is ours.
+#[derive(Debug)]
+pub(super) struct Known {
+    registered: Option<AgentKey>,
+    /// Absent where the agent holds its private key itself.
+    secret: Option<SecretKey>,
+}
+
+/// On whose behalf events are appended, as far as the command line says.
+#[derive(Debug)]
+pub(super) struct Speaker<'a> {
+    pub(super) trace: TraceId,
+    pub(super) agent: Option<&'a AgentName>,
+    pub(super) role: Option<Role>,
+}
+
+impl Speaker<'_> {
+    /// Refuses what no state of the ledger would make right, before the ledger is opened.
+    pub(super) fn check(&self, draft: &Draft) -> Result<(), CliError> {
+        let event_type = draft.event_type.as_str();
+        if Payload::is_reserved(event_type) {
+            let what = format!("events of type {event_type} are appended by Baton itself");
+            return Err(CliError::new(Code::Reserved, what).hint(self.command_for(event_type)));
+        }
+        if draft.trace.is_some_and(|trace| trace != self.trace) {
+            return Err(CliError::new(
+                Code::InputForm,
+                format!("trace: expected {} as on the command line", self.trace),
+            ));
+        }
+        if let Some(actor) = &draft.actor {
+            if self.agent.is_some_and(|agent| *agent != actor.agent) {
+                return Err(CliError::new(
+                    Code::InputForm,
+                    "actor.agent: expected the agent that --agent names",
+                ));
+            }
+            if self.role.is_some_and(|role| role != actor.role) {
+                return Err(CliError::new(
+                    Code::InputForm,
+                    "actor.role: expected the role that --role names",
+                ));
+            }
+        }
+        if draft
+            .actor
+            .as_ref()
+            .map(|actor| &actor.agent)
+            .or(self.agent)
+            .is_some_and(|a| a.as_str() == LEDGER_AGENT)
+        {
+            let what = format!("the agent name `{LEDGER_AGENT}` stands for Baton itself");
+            return Err(
+                CliError::new(Code::AgentReserved, what).hint("add --agent NAME with a name of its own")
+            );
+        }
+        if draft.actor.as_ref().map(|actor| actor.role).or(self.role) == Some(Role::System) {
+            let what = "the role `system` is Baton's own";
+            return Err(CliError::new(Code::Reserved, what).hint("choose another with --role"));
+        }
+        if let Some(at) = draft.at {
+            let now = clock::now();
+            if (at.unix_ms() - now.unix_ms()).abs() > CLOCK_SKEW_MS_MAX {
+                return Err(CliError::new(
+                    Code::ClockSkew,
+                    format!("at is {at}, this machine's clock says {now}"),
+                )
+                .cause(format!("at most {} minutes between them are accepted", CLOCK_SKEW_MS_MAX / 60_000)));
+            }
+        }
+        Ok(())
+    }
+
+    fn command_for(&self, event_type: &str) -> String {
+        match event_type {
+            "ledger.created" => "baton init".to_owned(),
+            "ledger.recovered" => "baton doctor --fix".to_owned(),
+            "trace.opened" => "baton trace new".to_owned(),
+            "trace.closed" => format!("baton trace close {} --reason REASON", self.trace),
+            _ => "baton agent key NAME".to_owned(),
+        }
+    }
+
+    /// Appends one decision and gives the receipts of the events that were handed in, with their types.
+    pub(super) fn append(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        decision: Decision,
+    ) -> Result<Vec<(Receipt, String)>, CliError> {
+        let (mut events, mut own, mut decided_on) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for draft in &decision.events {
+            cite::expect_stored(workspace, draft)?;
+        }
+        for draft in decision.events {
+            decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
+            let checked = self.seal(workspace, agents, draft, &mut events)?;
+            own.insert(checked.body().id, checked.body().event_type.to_string());
+            events.push(checked);
+        }
+        let receipts = workspace.journal.append(Proposal { events, decided_on })?;
+        let named =
+            receipts.into_iter().filter_map(|receipt| own.remove(&receipt.id).map(|name| (receipt, name)));
+        Ok(named.collect())
+    }
+
+    /// Makes an event of a draft: signed elsewhere, signed here, or not at all. Binds the key in the trace first where that is needed.
+    fn seal(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        draft: Draft,
+        before: &mut Vec<Checked>,
+    ) -> Result<Checked, CliError> {
+        let sig = draft.sig;
+        let mut event = self.to_event(workspace, agents, draft)?;
+        if let Some(sig) = sig {
+            return self.check_signed(workspace, &event, sig, before);
+        }
+        event.actor.key = None;
+        let known = known(workspace, agents, &event.actor.agent)?;
+        match (&known.secret, &known.registered) {
+            (Some(secret), Some(registered)) => {
+                registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+                Ok(Checked::just_signed(Body::signed(event, secret)?, secret))
+            }
+            (_, registered) => {
+                refuse_unsigned(&event, registered.as_ref())?;
+                Ok(Checked::unsigned(Body::unsigned(&event)?)?)
+            }
+        }
+    }
+
+    /// An event that its actor signed elsewhere, checked strictly with the key that is registered for the actor.
+    fn check_signed(
+        &self,
+        workspace: &Workspace,
+        event: &Event,
+        sig: DraftSig,
+        before: &mut Vec<Checked>,
+    ) -> Result<Checked, CliError> {
+        let agent = &event.actor.agent;
+        let all = registry::agent_keys(&workspace.journal)?;
+        let Some(registered) = all.iter().find(|key| key.public.id() == sig.key && key.agent == *agent)
+        else {
+            let what = format!("key {} is not registered for agent {agent}", sig.key);
+            return Err(CliError::new(Code::KeyNotAllowed, what)
+                .hint(format!("baton agent key {agent} --public FILE")));
+        };
+        if !registered.is_valid {
+            return Err(Fault::NotValid(sig.key).into());
+        }
+        let checked = Checked::check(Body::signed_elsewhere(event, sig.value)?, &registered.public)?;
+        registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+        Ok(checked)
+    }
+
+    fn to_event(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        draft: Draft,
+    ) -> Result<Event, CliError> {
+        let actor = match draft.actor {
+            Some(actor) => actor,
+            None => self.actor(workspace, agents)?,
+        };
+        let artifacts = draft
+            .artifacts
+            .into_iter()
+            .map(|citation| cite::store(workspace, citation))
+            .collect::<Result<_, _>>()?;
+        Ok(Event {
+            trace: self.trace,
+            id: draft.id.unwrap_or_else(clock::new_event_id),
+            at: draft.at.unwrap_or_else(clock::now),
+            actor,
+            task: draft.task,
+            run: draft.run,
+            session: draft.session,
+            fence: draft.fence,
+            payload: Payload::Other { event_type: draft.event_type, fields: draft.payload },
+            artifacts,
+            seen: draft.seen,
+        })
+    }
+
+    /// Who speaks where the event does not say so: the named agent in the one role of its key, else as executor; without a name the operator.
+    fn actor(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+    ) -> Result<Actor, CliError> {
+        let operator: AgentName =
+            Role::Operator.as_str().parse().map_err(|e| CliError::new(Code::Value, format!("{e}")))?;
+        let agent = self.agent.cloned().unwrap_or_else(|| operator.clone());
+        let role = match self.role {
+            Some(role) => role,
+            None if agent == operator => Role::Operator,
+            None => {
+                match known(workspace, agents, &agent)?.registered.as_ref().map(|key| key.roles.as_slice()) {
+                    Some([role]) => *role,
+                    _ => Role::Executor,
+                }
+            }
+        };
+        Ok(Actor { agent, role, key: None })
+    }
+}
+
+fn known<'a>(
+    workspace: &Workspace,
+    agents: &'a mut BTreeMap<AgentName, Known>,
+    agent: &AgentName,
+) -> Result<&'a Known, CliError> {
+    if !agents.contains_key(agent) {
+        let registered = registry::agent_key(&workspace.journal, agent)?;
+        let secret = match &registered {
+            None => None,
+            Some(key) => match workspace.keys.load(key.public.id()) {
+                Ok(secret) => Some(secret),
+                Err(keys::Error::Missing { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        agents.insert(agent.clone(), Known { registered, secret });
+    }
+    Ok(&agents[agent])
+}
+
+/// An event that needs a signature and cannot get one here.
+fn refuse_unsigned(event: &Event, registered: Option<&AgentKey>) -> Result<(), CliError> {
+    let event_type = event.payload.event_type();
+    if !must_be_signed(event_type) {
+        return Ok(());
+    }
+    let agent = &event.actor.agent;
+    let what = format!("an event of type {event_type} must be signed");
+    let error = CliError::new(Code::SignatureMissing, what);
+    Err(match registered {
+        Some(key) => error
+            .cause(format!("the private key of {agent} ({}) is not on this machine", key.public.id()))
+            .hint("sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019"),
+        None => {
+            let role = role_required(event_type).unwrap_or(event.actor.role);
+            error.cause(format!("{agent} has no key")).hint(format!("baton agent key {agent} --role {role}"))
+        }
+    })
+}
+
+/// The types that close something must have seen the head they close; a moved head is then a conflict, not a surprise.
+fn closes_something(draft: &Draft) -> Option<u64> {
+    let closing =
+        ["final_statement_signed", "verification_run_completed", "trace_aborted", "override_recorded"];
+    draft.seen.filter(|_| closing.contains(&draft.event_type.as_str())).map(|seen| seen.seq)
+}

@@ -1,0 +1,73 @@
+//! How the help reads: commands grouped by what people come for. The words themselves are in [`crate::args`].
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::args::Cli;
+
+/// The commands by what people come for.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Work", &["init", "trace", "agent"]),
+    ("Watch", &["events"]),
+    ("Prove", &["verify", "replay"]),
+    ("Operate", &["doctor", "explain", "completions"]),
+];
+
+/// The whole command, with its help grouped by intent.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut list = String::new();
+    for (group, names) in GROUPS {
+        list.push_str(&format!("{group}:\n"));
+        for name in names {
+            let found = command.get_subcommands().find(|subcommand| subcommand.get_name() == *name);
+            let about = found.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
+            list.push_str(&format!("  {name:<12} {about}\n"));
+        }
+        list.push('\n');
+    }
+    let more = "`baton COMMAND --help` tells more about a command, `baton explain CODE` about an error.";
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}\n\n{more}\n"
+    ))
+}
+
+/// Reads the arguments, or gives clap's own words about them.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(command: &clap::Command, check: &mut dyn FnMut(&clap::Command)) {
+        check(command);
+        command.get_subcommands().for_each(|subcommand| each(subcommand, check));
+    }
+
+    #[test]
+    fn the_arguments_hold_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        let mut known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(grouped, known);
+    }
+
+    #[test]
+    fn first_help_lines_are_short_and_have_no_full_stop() {
+        let mut check = |command: &clap::Command| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && about.len() < 70, "{}: {about}", command.get_name());
+            assert!(!about.ends_with('.') && !about.contains('\n'), "{}: {about}", command.get_name());
+        };
+        each(&Cli::command(), &mut check);
+    }
+}

@@ -1,0 +1,171 @@
+//! `baton doctor`: each verdict with a cause, and what `--fix` mends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+fn check(home: &Home, name: &str, exit: i32) -> Value {
+    let ended = home.changes_nothing(|home| home.run(&["doctor", "--json"]));
+    ended.expect(exit);
+    let checks = ended.object()["checks"].clone();
+    checks.as_array().unwrap().iter().find(|check| check["check"] == name).cloned().unwrap_or(Value::Null)
+}
+
+fn secrets(home: &Home) -> PathBuf {
+    fs::read_dir(home.state()).unwrap().next().unwrap().unwrap().path()
+}
+
+fn ledger_key(home: &Home) -> PathBuf {
+    fs::read_dir(secrets(home)).unwrap().next().unwrap().unwrap().path()
+}
+
+fn set_mode(path: &std::path::Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_healthy_directory_has_a_verdict_for_everything() {
+    let home = Home::new();
+    home.trace();
+    let ended = home.changes_nothing(|home| home.run(&["doctor", "--json"]));
+    ended.expect(0);
+    let checks = ended.object()["checks"].clone();
+    let names: Vec<&str> =
+        checks.as_array().unwrap().iter().map(|check| check["check"].as_str().unwrap()).collect();
+    let all = [
+        "config",
+        "ledger",
+        "checkpoint",
+        "index",
+        "keys",
+        "clock",
+        "permissions",
+        "disk",
+        "lock",
+        "quarantine",
+    ];
+    assert_eq!(names, all);
+    for check in checks.as_array().unwrap() {
+        assert!(check["status"] == "ok" && check["detail"].is_string(), "{check}");
+    }
+    home.run(&["trace", "checkpoint"]).expect(0);
+    assert!(check(&home, "checkpoint", 0)["detail"].as_str().unwrap().contains("agrees"));
+    assert!(home.run(&["doctor"]).stdout.contains("ledger       ok"));
+    Home::empty().run(&["doctor"]).refused(3, "L001", "no ledger in");
+}
+
+#[test]
+fn a_torn_tail_is_a_warning_and_fixed() {
+    let home = Home::new();
+    home.trace();
+    let mut text = fs::read_to_string(home.segment()).unwrap();
+    text.push_str("{\"actor\":{");
+    fs::write(home.segment(), text).unwrap();
+    let verdict = check(&home, "ledger", 0);
+    assert_eq!((&verdict["status"], &verdict["fix"]), (&json!("warn"), &json!("baton doctor --fix")));
+    let fixed = home.run(&["doctor", "--fix", "--json"]);
+    fixed.expect(0);
+    assert!(fixed.object()["fixed"][0].as_str().unwrap().contains("set aside"), "{}", fixed.stdout);
+    assert_eq!(check(&home, "ledger", 0)["status"], "ok");
+    assert!(check(&home, "quarantine", 0)["detail"].as_str().unwrap().starts_with("1 file"));
+    home.run(&["verify"]).expect(0);
+}
+
+#[test]
+fn an_index_that_is_gone_or_wrong_is_a_warning_and_rebuilt() {
+    let home = Home::new();
+    home.trace();
+    let index = home.data().join("index");
+    fs::remove_dir_all(&index).unwrap();
+    assert_eq!(check(&home, "index", 0)["status"], "warn");
+    home.run(&["doctor", "--fix"]).expect(0);
+    assert_eq!(check(&home, "index", 0)["status"], "ok");
+    fs::write(index.join("meta"), "nonsense").unwrap();
+    assert_eq!(check(&home, "index", 0)["status"], "warn");
+    home.run(&["events"]).expect(0);
+    home.run(&["doctor", "--fix"]).expect(0);
+    // Entries that do not agree with the journal.
+    let entries = fs::read(index.join("entries")).unwrap();
+    fs::write(index.join("entries"), vec![0x70; entries.len()]).unwrap();
+    assert_eq!(check(&home, "index", 0)["status"], "warn");
+    home.run(&["doctor", "--fix"]).expect(0);
+    assert_eq!(fs::read(index.join("entries")).unwrap(), entries);
+    assert_eq!(home.json(&["replay"])["equal"], true);
+}
+
+#[test]
+fn keys_that_others_can_read_fail_and_are_restricted() {
+    let home = Home::new();
+    let key = ledger_key(&home);
+    set_mode(&key, 0o644);
+    assert_eq!(check(&home, "keys", 1)["status"], "fail");
+    home.changes_nothing(|home| home.run(&["trace", "new"])).refused(4, "L008", "chmod 600");
+    home.run(&["doctor", "--fix"]).expect(0);
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    home.run(&["trace", "new"]).expect(0);
+    // The directories as well.
+    set_mode(&home.state(), 0o755);
+    assert_eq!(check(&home, "permissions", 0)["status"], "warn");
+    set_mode(&secrets(&home), 0o750);
+    assert_eq!(check(&home, "keys", 1)["status"], "fail");
+    home.run(&["doctor", "--fix"]).expect(0);
+    assert_eq!(fs::metadata(home.state()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(check(&home, "keys", 0)["status"], "ok");
+}
+
+#[test]
+fn keys_that_cannot_be_used_fail_with_the_reason_and_stop_writing() {
+    let home = Home::new();
+    let key = ledger_key(&home);
+    let good = fs::read(&key).unwrap();
+    let broken = |code: &str, exit: i32, names: &str| {
+        let verdict = check(&home, "keys", 1);
+        assert_eq!(verdict["status"], "fail", "{verdict}");
+        home.changes_nothing(|home| home.run(&["trace", "new"])).refused(exit, code, names);
+        home.run(&["verify"]).expect(0);
+        home.run(&["events"]).expect(0);
+    };
+    for (content, names) in [
+        (&b"garbage"[..], "not a private key of Baton"),
+        (b"", "not a private key of Baton"),
+        (b"-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "not a private key of Baton"),
+        (b"ed25519-secret:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n", "another key than its name says"),
+        (&[0xff; 40], "cannot read"),
+    ] {
+        fs::write(&key, content).unwrap();
+        broken("L009", 1, names);
+    }
+    fs::remove_file(&key).unwrap();
+    broken("L007", 1, "no private key");
+    // A directory in the key's place.
+    fs::create_dir(&key).unwrap();
+    set_mode(&key, 0o700);
+    broken("L009", 1, "cannot read");
+    fs::remove_dir(&key).unwrap();
+    fs::write(&key, good).unwrap();
+    set_mode(&key, 0o600);
+    home.run(&["trace", "new"]).expect(0);
+}
+
+#[test]
+fn damage_fails_and_nothing_is_fixed_about_it() {
+    let home = Home::new();
+    let trace = home.trace();
+    for _ in 0..3 {
+        home.append(&trace, "a", &json!({"type": "note"}));
+    }
+    let text = fs::read_to_string(home.segment()).unwrap();
+    fs::write(home.segment(), text.replacen("\"type\":\"note\"", "\"type\":\"nope\"", 1)).unwrap();
+    fs::remove_dir_all(home.data().join("index")).unwrap();
+    let verdict = check(&home, "ledger", 1);
+    assert_eq!(verdict["status"], "fail");
+    assert!(verdict["fix"].as_str().unwrap().starts_with("baton verify"), "{verdict}");
+    home.changes_nothing(|home| home.run(&["doctor", "--fix"])).refused(7, "L004", "line 3");
+    let config = home.data().join("baton.toml");
+    fs::write(config, "[ledgr]\n").unwrap();
+    assert_eq!(check(&home, "config", 1)["status"], "fail");
+}

@@ -1,0 +1,32 @@
+//! The real binary in throw-away directories: what it prints, how it ends, and what it leaves alone.
+
+#[cfg(test)]
+mod agents;
+#[cfg(test)]
+mod append;
+#[cfg(test)]
+mod concurrency;
+#[cfg(test)]
+mod config;
+#[cfg(test)]
+mod doctor;
+#[cfg(test)]
+mod events;
+#[cfg(test)]
+mod help;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod init;
+#[cfg(test)]
+mod prove;
+#[cfg(test)]
+mod reading;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod surroundings;
+#[cfg(test)]
+mod trace;
+#[cfg(test)]
+mod verify;
