@@ -25,7 +25,7 @@ pub(crate) struct Chunk {
 }
 
 /// How much is read before workers take over. Large enough that checking signatures in batches pays.
-pub(crate) const CHUNK_BYTES: usize = 3 << 19;
+pub const CHUNK_BYTES: usize = 3 << 19;
 
 /// How much is asked for at once, so that a small journal costs little.
 const READ_BYTES: usize = 256 << 10;

@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use baton_core::{Digest, EventId, TraceId};
 
 pub use bundle::verify_bundle;
-pub use feed::Segments;
+pub use feed::{CHUNK_BYTES, Segments};
 pub use join::identity;
 pub use report::{
     Check, CheckResult, Code, Counts, Finding, Findings, Report, Severity, Subject, Verdict, Vouched,

@@ -125,7 +125,7 @@ fn key_unknown_where_the_first_record_does_not_name_the_ledger() {
 fn key_unknown_where_the_reader_trusts_another() {
     let report = verify(&lines(&base()), &untrusting(secret(9).public()));
     first(&report, Code::KeyUnknown, 0);
-    assert_eq!((report.integrity, report.completeness), ("broken", "self-consistent"));
+    assert_eq!((report.integrity, report.completeness), ("broken", "unknown"));
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Segments and their tails: pre-filled, torn, empty, wherever the reads happen to end.
 
-use baton_ledger::verify::{Code, Options, Report, Segments, Verdict, is_cut_short, verify_journal};
+use baton_ledger::verify::{
+    CHUNK_BYTES, Code, Options, Report, Segments, Verdict, is_cut_short, verify_journal,
+};
 use serde_json::json;
 
 use crate::reader::{Memory, codes, options, shown, verdict};
 use crate::writer::{self, Writer, event, note, other, sample, trace, unsigned};
-
-/// How much a worker takes at once; a buffer that is full ends at a line feed.
-const CHUNK_BYTES: usize = 3 << 20;
 
 /// The report over these segments, the same for every length of a read.
 #[track_caller]

@@ -35,47 +35,67 @@ fn assert_names_the_place(report: &Report, changed: u64, what: &str) {
     assert_eq!(json["findings"][0]["line"], changed, "{what}");
 }
 
+/// Hands out the journal with every single bit flipped, and the number of the line that the bit is in.
+fn flip_every_bit(journal: &[u8], mut judge: impl FnMut(&[u8], usize, u64)) {
+    let mut flipped = journal.to_vec();
+    let mut line = 1;
+    for bit in 0..journal.len() * 8 {
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        judge(&flipped, bit, line);
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        line += u64::from(bit % 8 == 7 && journal[bit / 8] == b'\n');
+    }
+    assert_eq!(flipped, journal);
+}
+
+/// Without signatures the verifier makes fewer checks, so what it refuses here it refuses with them too.
+fn verify_links(journal: &[u8], checkpoint: Option<&str>) -> Report {
+    verify(journal, &Options { links_only: true, ..options(checkpoint) })
+}
+
 #[test]
 fn no_single_bit_can_flip_unnoticed() {
     let sample = sample();
-    let checkpoint = sample.checkpoint();
-    let (mut torn, mut unknown) = (0, 0);
-    let mut journal = sample.bytes.clone();
-    let mut line = 1;
-    for at in 0..journal.len() {
-        for bit in 0..8 {
-            journal[at] ^= 1 << bit;
-            // Without signatures the verifier makes fewer checks, so what it refuses here it refuses with them too.
-            let quick = |checkpoint| verify(&journal, &Options { links_only: true, ..options(checkpoint) });
-            let (alone, against) = (quick(None), quick(Some(checkpoint.as_str())));
-            if alone.verdict == Verdict::PassWithWarnings {
-                // Only the very last line feed can turn its line into a torn tail.
-                assert_eq!(
-                    (at, codes(&alone)),
-                    (journal.len() - 1, vec![Code::TornTail, Code::NoCheckpoint])
-                );
-                assert_eq!(codes(&against), [Code::TailCut, Code::TornTail]);
-                torn += 1;
-            } else {
-                assert!(is_refused(&alone), "byte {at} bit {bit}: {}", shown(&alone));
-                assert_names_the_place(&alone, line, &format!("byte {at} bit {bit}"));
-            }
-            if against.verdict == Verdict::Unknown {
-                assert_eq!(codes(&against), [Code::VersionNewer], "byte {at} bit {bit}");
-                unknown += 1;
-            } else {
-                assert_eq!(against.verdict, Verdict::Fail, "byte {at} bit {bit}: {}", shown(&against));
-            }
-            if (at * 8 + bit) % 29 == 0 {
-                let each = Options { each: at % 2 == 0, ..options(Some(&checkpoint)) };
-                assert!(is_refused(&verify(&journal, &each)), "byte {at} bit {bit}");
-            }
-            journal[at] ^= 1 << bit;
+    let mut torn = 0;
+    flip_every_bit(&sample.bytes, |journal, bit, line| {
+        let report = verify_links(journal, None);
+        if report.verdict == Verdict::PassWithWarnings {
+            // Only the very last line feed can turn its line into a torn tail.
+            assert_eq!(
+                (bit / 8, codes(&report)),
+                (journal.len() - 1, vec![Code::TornTail, Code::NoCheckpoint])
+            );
+            torn += 1;
+        } else {
+            assert!(is_refused(&report), "bit {bit}: {}", shown(&report));
+            assert_names_the_place(&report, line, &format!("bit {bit}"));
         }
-        line += u64::from(journal[at] == b'\n');
-    }
-    assert_eq!(journal, sample.bytes);
-    assert_eq!((torn, unknown), (8, 13 * 3), "eight bits of the last line feed; v = 3, 5 and 9 of each line");
+    });
+    assert_eq!(torn, 8);
+}
+
+#[test]
+fn no_single_bit_can_flip_against_a_checkpoint() {
+    let sample = sample();
+    let checkpoint = sample.checkpoint();
+    let mut unknown = 0;
+    flip_every_bit(&sample.bytes, |journal, bit, _| {
+        let report = verify_links(journal, Some(&checkpoint));
+        if report.verdict == Verdict::Unknown {
+            assert_eq!(codes(&report), [Code::VersionNewer], "bit {bit}");
+            unknown += 1;
+        } else {
+            assert_eq!(report.verdict, Verdict::Fail, "bit {bit}: {}", shown(&report));
+        }
+        if bit / 8 == journal.len() - 1 {
+            assert_eq!(codes(&report), [Code::TailCut, Code::TornTail]);
+        }
+        if bit % 29 == 0 {
+            let each = Options { each: bit % 2 == 0, ..options(Some(&checkpoint)) };
+            assert!(is_refused(&verify(journal, &each)), "bit {bit}");
+        }
+    });
+    assert_eq!(unknown, 13 * 3, "v = 3, 5 and 9 of each line");
 }
 
 #[test]
@@ -242,6 +262,6 @@ fn findings_beyond_the_hundredth_are_counted_and_still_decide() {
     let status = |name: &str| report.checks.iter().find(|c| c.check.as_str() == name).unwrap().status;
     assert_eq!(
         ["EVENT_HASH", "SIGNATURE", "CHECKPOINT", "ARTIFACT_HASH"].map(status),
-        ["fail", "fail", "fail", "pass"]
+        ["fail", "fail", "fail", "skipped"]
     );
 }

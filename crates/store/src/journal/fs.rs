@@ -68,11 +68,14 @@ impl Default for Options {
 /// The journal of a data directory, open for writing. Its owner holds the lock.
 #[derive(Debug)]
 pub struct FsJournal {
-    sequencer: Sequencer<Proposal, Result<Vec<Receipt>, AppendError>>,
+    sequencer: Sequencer<Proposal, Answer>,
     core: Mutex<Core>,
     shared: Arc<Shared>,
     keeper: Keeper,
 }
+
+/// What a caller of `append` gets.
+type Answer = Result<Vec<Receipt>, AppendError>;
 
 /// What readers and the writer share.
 #[derive(Debug)]
@@ -267,53 +270,42 @@ impl FsJournal {
         &self.shared.layout
     }
 
-    /// Serves one batch: seals, writes once, syncs once, answers all, then brings the index up to date.
-    fn serve(&self, jobs: &[Proposal], answer: &mut dyn FnMut(usize, Result<Vec<Receipt>, AppendError>)) {
+    /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
+    fn serve(&self, jobs: &[Proposal]) -> Vec<Answer> {
         let mut core = lock(&self.core);
-        let core = &mut *core;
-        let mut from = 0;
-        while from < jobs.len() {
-            if let Some(why) = &core.poison {
-                (from..jobs.len()).for_each(|i| answer(i, Err(AppendError::Poisoned(why.clone()))));
-                return;
+        let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
+        while answers.len() < jobs.len() {
+            match &core.poison {
+                Some(why) => answers.push(Err(AppendError::Poisoned(why.clone()))),
+                None => self.serve_write(&mut core, jobs, &mut answers),
             }
-            from = self.serve_write(core, jobs, from, answer);
         }
+        answers
     }
 
-    /// One physical write of as many decisions as fit. Gives the number of the first that did not.
-    fn serve_write(
-        &self,
-        core: &mut Core,
-        jobs: &[Proposal],
-        from: usize,
-        answer: &mut dyn FnMut(usize, Result<Vec<Receipt>, AppendError>),
-    ) -> usize {
+    /// One physical write of as many decisions as fit.
+    fn serve_write(&self, core: &mut Core, jobs: &[Proposal], answers: &mut Vec<Answer>) {
         let start = core.chain.frontier().size() + 1;
-        let (mut nodes, mut added, mut sealed) = (Vec::new(), Vec::new(), Vec::new());
+        let (first, mut nodes, mut added) = (answers.len(), Vec::new(), Vec::new());
         core.buffer.clear();
         core.chain.begin_write();
-        let mut next = from;
-        while next < jobs.len() && core.buffer.len() < WRITE_BYTES_MAX {
-            let (job, before) = (&jobs[next], core.buffer.len());
-            match self.seal(core, job, start, &mut nodes) {
-                Ok(receipts) => {
-                    note_lines(job, &receipts, &core.buffer[before..], before, &mut added);
-                    sealed.push((next, receipts));
-                }
-                Err(error) => answer(next, Err(error)),
+        for job in &jobs[first..] {
+            if core.buffer.len() >= WRITE_BYTES_MAX {
+                break;
             }
-            next += 1;
+            let before = core.buffer.len();
+            let sealed = self.seal(core, job, start, &mut nodes);
+            if let Ok(receipts) = &sealed {
+                note_lines(job, receipts, &core.buffer[before..], before, &mut added);
+            }
+            answers.push(sealed);
         }
-        if sealed.is_empty() {
-            return next;
+        if added.is_empty() {
+            return;
         }
         match core.segment.write(&core.buffer, start) {
             Ok(place) => {
                 let closes = added.iter().any(|added| added.closes);
-                for (i, receipts) in sealed {
-                    answer(i, Ok(receipts));
-                }
                 self.project(place, &mut added, &nodes);
                 self.keeper.notice(core.chain.frontier(), closes, core.segment.current());
             }
@@ -327,10 +319,10 @@ impl FsJournal {
                     }
                 };
                 core.chain.undo_write();
-                sealed.into_iter().for_each(|(i, _)| answer(i, Err(error.clone())));
+                let sealed = answers[first..].iter_mut().filter(|answer| answer.is_ok());
+                sealed.for_each(|answer| *answer = Err(error.clone()));
             }
         }
-        next
     }
 
     fn seal(
@@ -630,7 +622,7 @@ macro_rules! reading_half {
 
 impl Journal for FsJournal {
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError> {
-        let answer = self.sequencer.submit(proposal, |jobs, answer| self.serve(&jobs, answer));
+        let answer = self.sequencer.submit(proposal, |jobs| self.serve(jobs));
         answer.unwrap_or_else(|| Err(AppendError::Poisoned("the writing thread panicked".into())))
     }
 

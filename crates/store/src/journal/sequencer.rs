@@ -48,11 +48,11 @@ impl<J, A> Sequencer<J, A> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a job and returns its answer. `serve` is called by whoever leads, with everything that waits; it must answer every job once through the
-    /// function it is given, and may go on working after that.
+    /// Queues a job and returns its answer. `serve` is called by whoever leads, with everything that waits; it gives one answer for each job, in their
+    /// order.
     ///
     /// `None` where the leader went away without answering; it panicked.
-    pub fn submit(&self, job: J, serve: impl Fn(Vec<J>, &mut dyn FnMut(usize, A))) -> Option<A> {
+    pub fn submit(&self, job: J, serve: impl Fn(&[J]) -> Vec<A>) -> Option<A> {
         let slot = Arc::new(Slot {
             thread: thread::current(),
             signal: AtomicU8::new(WAIT),
@@ -78,30 +78,36 @@ impl<J, A> Sequencer<J, A> {
         slot.take()
     }
 
-    /// Serves everything that waits, then passes the lead on; also when serving panics.
-    fn lead(&self, serve: &impl Fn(Vec<J>, &mut dyn FnMut(usize, A))) {
-        struct PassOn<'a, J, A>(&'a Sequencer<J, A>, Vec<Arc<Slot<A>>>);
+    /// Serves everything that waits, passes the lead on, then answers; also when serving panics.
+    ///
+    /// In this order, because those who are woken by an answer take the processor away from whoever woke them.
+    fn lead(&self, serve: &impl Fn(&[J]) -> Vec<A>) {
+        struct PassOn<'a, J, A> {
+            sequencer: &'a Sequencer<J, A>,
+            slots: Vec<Arc<Slot<A>>>,
+            answers: Vec<A>,
+        }
         impl<J, A> Drop for PassOn<'_, J, A> {
             fn drop(&mut self) {
-                // Whoever was not answered learns it by finding nothing.
-                self.1.iter().for_each(|slot| slot.finish());
-                let mut state = self.0.lock();
+                let mut state = self.sequencer.lock();
                 match state.waiting.front() {
                     Some((_, next)) => next.wake(LEAD),
                     None => state.is_led = false,
+                }
+                drop(state);
+                let mut answers = self.answers.drain(..);
+                for slot in &self.slots {
+                    // Whoever was not answered learns it by finding nothing.
+                    *slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = answers.next();
+                    slot.wake(DONE);
                 }
             }
         }
         let batch = std::mem::take(&mut self.lock().waiting);
         self.room.notify_all();
         let (jobs, slots): (Vec<J>, Vec<_>) = batch.into_iter().unzip();
-        let pass_on = PassOn(self, slots);
-        serve(jobs, &mut |i, answer| {
-            if let Some(slot) = pass_on.1.get(i) {
-                *slot.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-                slot.finish();
-            }
-        });
+        let mut pass_on = PassOn { sequencer: self, slots, answers: Vec::new() };
+        pass_on.answers = serve(&jobs);
     }
 }
 
@@ -109,12 +115,6 @@ impl<A> Slot<A> {
     fn wake(&self, signal: u8) {
         self.signal.store(signal, Ordering::Release);
         self.thread.unpark();
-    }
-
-    fn finish(&self) {
-        if self.signal.load(Ordering::Acquire) != DONE {
-            self.wake(DONE);
-        }
     }
 
     fn take(&self) -> Option<A> {
