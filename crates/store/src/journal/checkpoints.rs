@@ -31,7 +31,9 @@ impl NoteDir {
     pub fn keep(&self, statement: &Statement, note: &str) -> io::Result<()> {
         write_atomic(&*self.disk, &self.path(statement), note.as_bytes())?;
         match statement {
-            Statement::Checkpoint(new) if self.latest().is_none_or(|(known, _)| known.size < new.size) => {
+            Statement::Checkpoint(new)
+                if self.latest_copy().is_none_or(|(known, _)| known.size < new.size) =>
+            {
                 write_atomic(&*self.disk, &self.latest_path(), note.as_bytes())
             }
             _ => Ok(()),
@@ -43,16 +45,17 @@ impl NoteDir {
         self.layout.checkpoints().join("latest")
     }
 
+    fn latest_copy(&self) -> Option<(Checkpoint, Note)> {
+        let bytes = read_file(&*self.disk, &self.latest_path(), NOTE_BYTES_MAX as u64).ok()?;
+        let note = Note::parse(&bytes).ok()?;
+        Some((note.checkpoint()?.clone(), note))
+    }
+
     /// The largest kept checkpoint, as it was read; not verified.
     pub fn latest(&self) -> Option<(Checkpoint, Note)> {
-        let copy = read_file(&*self.disk, &self.latest_path(), NOTE_BYTES_MAX as u64);
-        let read = |bytes: Vec<u8>| {
-            let note = Note::parse(&bytes).ok()?;
-            Some((note.checkpoint()?.clone(), note))
-        };
-        copy.ok().and_then(read).or_else(|| {
-            self.sizes().ok()?.into_iter().rev().find_map(|size| self.checkpoint(size).ok()?.ok())
-        })
+        let search =
+            || self.sizes().ok()?.into_iter().rev().find_map(|size| self.checkpoint(size).ok()?.ok());
+        self.latest_copy().or_else(search)
     }
 
     /// A note that is kept already.
