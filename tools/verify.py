@@ -133,7 +133,7 @@ def integer(low, high=MAX_INTEGER): return lambda value: type(value) is int and 
 def text(low=0, high=MAX_LINE): return lambda value: isinstance(value, str) and low <= len(value) <= high
 def base64_of(length): return lambda value: isinstance(value, str) and from_base64(value, length) is not None
 def array(fits, low=0, high=MAX_LINE): return lambda v: isinstance(v, list) and low <= len(v) <= high and all(map(fits, v))
-def is_batch(value): return array(integer(1), 2, 2)(value) and value[0] <= value[1] >= 2
+def is_batch(value): return array(integer(1), 2, 2)(value) and value[0] <= value[1] and 2 <= value[1] < 2**32
 def is_bool(value): return isinstance(value, bool)
 def is_public(value): return public_bytes(value) is not None
 def is_decimal(value): return matching("0|[1-9][0-9]{0,15}")(value) and int(value) <= MAX_INTEGER
@@ -421,7 +421,7 @@ def split_segment(data, is_last):
     body, _, torn = data.rpartition(b"\n")
     lines = body.rstrip(b"\n")
     before, _, last = lines.rpartition(b"\n")
-    if len(lines) < len(body) and last.startswith(b"{") and 0 not in depths(last):
+    if len(lines) < len(body) and last.startswith(b"{") and len(last) <= MAX_LINE and 0 not in depths(last):
         # A writer was killed here: the beginning of a line stands in front of the pre-fill.
         lines, torn = before.rstrip(b"\n"), last
     return lines.split(b"\n") if lines else [], bool(torn)

@@ -31,7 +31,7 @@ pub const QUEUE_DECISIONS_MAX: usize = 4096;
 pub const ID_WINDOW: usize = 1 << 13;
 
 /// Ids that came too late for the window and are looked for in a second pass. More are a finding of their own.
-pub const LATE_IDS_MAX: usize = 1 << 16;
+pub const LATE_IDS_MAX: usize = 1 << 20;
 
 /// Findings that a report lists. More are counted, not listed.
 pub const FINDINGS_MAX: usize = 100;

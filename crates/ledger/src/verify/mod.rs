@@ -12,6 +12,7 @@ mod signatures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use baton_core::limits::LINE_BYTES_MAX;
 use baton_core::{Digest, EventId, TraceId};
 
 pub use bundle::verify_bundle;
@@ -299,7 +300,8 @@ impl<'a> Lines<'a> {
 
 /// Whether a line starts an object and never ends it.
 pub fn is_cut_short(line: &[u8]) -> bool {
-    if line.first() != Some(&b'{') {
+    // What is longer than a record may be was never the beginning of one.
+    if line.first() != Some(&b'{') || line.len() > LINE_BYTES_MAX {
         return false;
     }
     let (mut depth, mut in_string, mut escaped) = (0i64, false, false);
