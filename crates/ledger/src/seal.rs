@@ -242,8 +242,9 @@ impl Chain {
 
     /// Checks every rule, event by event, on copies of the traces' states; the copies' keys and ends are those after the decision.
     fn admit(&self, proposal: &Proposal, past: &dyn Past) -> Result<Vec<(TraceId, TraceState)>, Refusal> {
-        if proposal.events.is_empty() || proposal.events.len() > DECISION_EVENTS_MAX {
-            let count = proposal.events.len();
+        // A key is revoked in every trace that knows it, in one decision, however many there are.
+        let count = proposal.events.iter().filter(|checked| checked.body.key_event.is_none()).count();
+        if proposal.events.is_empty() || count > DECISION_EVENTS_MAX {
             return Err(Refusal::Form(format!(
                 "a decision has 1 to {DECISION_EVENTS_MAX} events, got {count}"
             )));

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,11 +161,15 @@ pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
+/// Tells files apart that threads of one process write at the same time.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
 /// Puts a file in place whole or not at all: written beside, synced, renamed, directory synced.
 pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let beside = dir.join(format!(".{name}.{}.{unique}.tmp", std::process::id()));
     let file = disk.open(&beside, Mode::Create)?;
     let written = file.set_len(0).and_then(|()| file.write_all_at(bytes, 0)).and_then(|()| file.sync());
     if let Err(error) = written.and_then(|()| disk.rename(&beside, path)) {

@@ -47,6 +47,9 @@ impl Exporter<'_> {
     /// The checkpoint for the present size, and its note; signed and kept where there is none yet.
     pub fn checkpoint(&self) -> Result<(Checkpoint, String), Error> {
         let tree = self.journal.tree();
+        if tree.size() == 0 {
+            return Err(ReadError::Damaged { pos: 0, why: "the tree could not be read".into() }.into());
+        }
         let origin = self.journal.ledger().origin;
         let checkpoint = Checkpoint { origin, size: tree.size(), root: tree.root() };
         let note = self.kept(&Statement::Checkpoint(checkpoint.clone()), || checkpoint.sign(self.key))?;

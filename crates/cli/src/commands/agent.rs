@@ -8,7 +8,7 @@ use baton_ledger::key::PublicKey;
 use baton_ledger::keyring::LEDGER_AGENT;
 use baton_store::keys::{self, KeyStore};
 use baton_store::registry::{self, AgentKey as Registered};
-use baton_store::{Journal, Workspace};
+use baton_store::{AppendError, Journal, Workspace};
 use serde_json::json;
 
 use crate::args::AgentKey;
@@ -146,7 +146,8 @@ fn register(
         registry::bind(journal, ledger_key, agent, &public, roles)
     };
     if let Err(error) = registered {
-        if given.is_none() {
+        let is_unknown = matches!(&error, registry::Error::Append(AppendError::Poisoned(_)));
+        if given.is_none() && !is_unknown {
             // A key that nobody knows of is of no use; the error that matters is the other one.
             let _ = std::fs::remove_file(workspace.keys.path(public.id()));
         }

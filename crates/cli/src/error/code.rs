@@ -84,6 +84,7 @@ codes! {
     Output "U008" Unexpected,
     Value "U009" Usage,
     PublicKey "U010" Refused,
+    OutputRefused "U011" Refused,
 }
 
 /// Declares the pages of what the verifier can find.

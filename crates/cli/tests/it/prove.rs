@@ -111,6 +111,16 @@ fn a_bundle_carries_a_trace_and_all_that_verifies_it() {
     elsewhere(&home, &["verify", "bad"]).expect(7);
 
     home.run(&["trace", "export", &trace, "-o", "-", "--json"]).refused_json(2, "U009");
+    // A rename would take these away from whoever uses them.
+    let segment = home.data().join("events/00000000000000000001.jsonl");
+    let before = std::fs::read(&segment).unwrap();
+    for target in [segment.to_str().unwrap(), home.data().join("new").to_str().unwrap()] {
+        home.run(&["trace", "export", &trace, "-o", target]).refused(4, "U011", "outside");
+    }
+    assert_eq!(std::fs::read(&segment).unwrap(), before);
+    let link = home.data().parent().unwrap().join("link");
+    std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    home.run(&["trace", "export", &trace, "-o", link.to_str().unwrap()]).refused(4, "U011", "-o -");
     home.run(&["trace", "export", &trace, "-o", "."]).refused(1, "U008", "is a directory");
     home.run(&["trace", "export", &trace, "-o", "no/where"]).refused(1, "U008", "no/where");
     home.run(&["trace", "export", &trace]).expect(2);

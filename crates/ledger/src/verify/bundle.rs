@@ -397,9 +397,10 @@ impl Bundle {
             }
             // Later events of this trace may lie in the same tree, so a checkpoint of the ledger never vouches for a trace's end.
             Statement::Checkpoint(checkpoint) => {
-                if checkpoint.size == self.header.size
-                    && self.root.is_some_and(|root| root != checkpoint.root)
-                {
+                if checkpoint.size != self.header.size {
+                    let expected = "a head of this trace kept by the reader";
+                    self.join.findings.push(Finding::new(Code::NoCheckpoint).expected(expected));
+                } else if self.root.is_some_and(|root| root != checkpoint.root) {
                     self.mismatch("the history that was signed", "another one");
                 }
                 false

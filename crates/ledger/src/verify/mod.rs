@@ -476,12 +476,18 @@ fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> R
         },
     };
     let mut vouched = Vouched::default();
+    // A checkpoint that says nothing about this subject is as good as none.
+    let mut was_compared = false;
     if let Some(ledger) = join.ledger.clone().filter(|_| !join.has_stopped) {
         for (name, is_given, note) in &notes.list {
             join.counts.add(Check::Checkpoint, 1);
-            match judge_note(&join, &ledger, scope, note) {
-                Ok(covers_end) => vouched.by_checkpoint |= *is_given && covers_end,
+            match judge_note(&join, &ledger, scope, *is_given, note) {
+                Ok(covers_end) => {
+                    was_compared |= *is_given;
+                    vouched.by_checkpoint |= *is_given && covers_end;
+                }
                 Err(Some(finding)) => {
+                    was_compared |= *is_given;
                     let found = finding.found.clone().unwrap_or_default();
                     join.findings.push(finding.found(format!("{name}: {found}")));
                 }
@@ -493,8 +499,12 @@ fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> R
             let found = format!("{} citations, and no artifacts at hand", join.unchecked_artifacts);
             join.findings.push(Finding::new(Code::ArtifactUnchecked).found(found));
         }
-        if options.checkpoint.is_none() {
-            join.findings.push(Finding::new(Code::NoCheckpoint).expected("a checkpoint kept by the reader"));
+        if !was_compared {
+            let expected = match scope {
+                Scope::Journal => "a checkpoint kept by the reader",
+                Scope::Trace(_) => "a head of this trace kept by the reader",
+            };
+            join.findings.push(Finding::new(Code::NoCheckpoint).expected(expected));
         }
     }
     Report::conclude(subject, &join.counts, join.findings, vouched)
@@ -518,6 +528,7 @@ fn judge_note(
     join: &Join,
     ledger: &LedgerIdentity,
     scope: Scope,
+    is_given: bool,
     note: &Result<Note, String>,
 ) -> Result<bool, Option<Finding>> {
     let mismatch = |found: String| {
@@ -533,7 +544,8 @@ fn judge_note(
         }
         Statement::TraceHead(head) => {
             if matches!(scope, Scope::Trace(trace) if trace != head.trace) {
-                return Err(None);
+                // Heads of other traces lie beside every journal; one that the reader gave is a mistake to be told.
+                return Err(is_given.then(|| mismatch("the head of another trace".into())).flatten());
             }
             let kept = join.heads.get(&(head.trace, head.seq));
             let kept = kept.and_then(|list| list.iter().find(|p| p.digest == head.hash));

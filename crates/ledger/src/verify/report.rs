@@ -159,7 +159,7 @@ impl Code {
                 "Open the ledger once with Baton: it keeps the torn bytes aside and records a recovery."
             }
             Code::NoCheckpoint => {
-                "Give a checkpoint that you kept (--checkpoint FILE); without one a cut-off tail cannot be excluded."
+                "Give a checkpoint that you kept (--checkpoint FILE); without one, neither a cut-off tail nor a history that was written anew can be excluded."
             }
             Code::KeyUnpinned => {
                 "Name the ledger's key that you trust (--trust FILE); obtain it by another way than this input."

@@ -2,14 +2,18 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::limits::NOTE_BYTES_MAX;
+use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::note::{Checkpoint, Note, Statement};
 use baton_ledger::verify::{KeptNote, file_name};
 
 use crate::disk::{Disk, read_file, write_atomic};
 use crate::layout::Layout;
+
+/// Held while a note is put in place.
+static KEEPING: Mutex<()> = Mutex::new(());
 
 /// The notes of a data directory.
 #[derive(Debug, Clone)]
@@ -29,15 +33,18 @@ impl NoteDir {
 
     /// Keeps a note; durable when this returns. Keeping it twice is the same as once.
     pub fn keep(&self, statement: &Statement, note: &str) -> io::Result<()> {
-        write_atomic(&*self.disk, &self.path(statement), note.as_bytes())?;
+        // One at a time: the keeper and an export may both have something to keep.
+        let _turn = KEEPING.lock().unwrap_or_else(PoisonError::into_inner);
+        // The copy first, so that a crash in between leaves it ahead, never behind.
         match statement {
             Statement::Checkpoint(new)
                 if self.latest_copy().is_none_or(|(known, _)| known.size < new.size) =>
             {
-                write_atomic(&*self.disk, &self.latest_path(), note.as_bytes())
+                write_atomic(&*self.disk, &self.latest_path(), note.as_bytes())?;
             }
-            _ => Ok(()),
+            _ => {}
         }
+        write_atomic(&*self.disk, &self.path(statement), note.as_bytes())
     }
 
     /// A copy of the largest checkpoint, so that opening need not look through all of them.
@@ -51,6 +58,14 @@ impl NoteDir {
         Some((note.checkpoint()?.clone(), note))
     }
 
+    /// The largest kept checkpoint that this ledger signed.
+    pub fn latest_signed(&self, ledger: &LedgerIdentity) -> Option<Checkpoint> {
+        let is_signed = |(_, note): &(Checkpoint, Note)| note.check(&ledger.origin, &ledger.key).is_ok();
+        let mut sizes = self.sizes().ok()?.into_iter().rev();
+        let search = || sizes.find_map(|size| self.checkpoint(size).ok()?.ok().filter(is_signed));
+        self.latest_copy().filter(is_signed).or_else(search).map(|(checkpoint, _)| checkpoint)
+    }
+
     /// The largest kept checkpoint, as it was read; not verified.
     pub fn latest(&self) -> Option<(Checkpoint, Note)> {
         let search =
@@ -61,8 +76,7 @@ impl NoteDir {
     /// A note that is kept already.
     pub fn get(&self, statement: &Statement) -> Option<String> {
         let bytes = read_file(&*self.disk, &self.path(statement), NOTE_BYTES_MAX as u64).ok()?;
-        let note = Note::parse(&bytes).ok().filter(|note| note.statement == *statement)?;
-        let _ = note;
+        Note::parse(&bytes).ok().filter(|note| note.statement == *statement)?;
         String::from_utf8(bytes).ok()
     }
 

@@ -272,7 +272,18 @@ impl FsJournal {
 
     /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
     fn serve(&self, jobs: &[Proposal]) -> Vec<Answer> {
-        let mut core = lock(&self.core);
+        let mut core = match self.core.lock() {
+            Ok(core) => core,
+            // The chain may be ahead of the disk: only opening anew tells.
+            Err(panicked) => {
+                let mut core = panicked.into_inner();
+                core.poison.get_or_insert_with(|| "a thread panicked while writing".into());
+                core
+            }
+        };
+        if core.poison.is_none() {
+            core.poison = self.keeper.failure();
+        }
         let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
         while answers.len() < jobs.len() {
             match &core.poison {

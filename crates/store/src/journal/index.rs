@@ -2,7 +2,7 @@
 //!
 //! Four files only ever grow: `entries` (64 bytes an event), `nodes` (32 bytes a tree node, in order of completion), `traces` (the ends of traces, the last one
 //! of each counts) and `keys` (where key events lie). `meta` says how much of each is good; it is replaced atomically after the others are synced. What the journal
-//! has beyond that is read again at open. Nothing here is believed without the journal: lines are re-read and re-hashed when they are used.
+//! has beyond that is read again at open. Lines that it leads to are re-read and re-hashed when they are used.
 
 use std::collections::BTreeMap;
 use std::io;

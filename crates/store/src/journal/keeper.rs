@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_core::event::Durability;
 use baton_ledger::key::SecretKey;
@@ -14,6 +14,9 @@ use baton_ledger::note::{Checkpoint, Statement};
 use super::checkpoints::NoteDir;
 use super::fs::{Keeping, Options};
 use crate::disk::DiskFile;
+
+/// How long to wait before a checkpoint that could not be kept is tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A thread that is started with the first append and ends with the journal.
 #[derive(Debug)]
@@ -40,18 +43,21 @@ struct State {
     trace_closed: bool,
     /// Written and not yet synced; only where appends are not synced themselves.
     unsynced: Option<Arc<dyn DiskFile>>,
+    /// A sync beside the writer failed: nothing more may be written.
+    failed: Option<String>,
     stop: bool,
 }
 
 impl Keeper {
     pub(crate) fn new(notes: NoteDir, ledger: LedgerIdentity, key: Arc<SecretKey>, options: Options) -> Self {
-        let signed = notes.latest().map_or(0, |(checkpoint, _)| checkpoint.size);
+        let signed = notes.latest_signed(&ledger).map_or(0, |checkpoint| checkpoint.size);
         let state = State {
             latest: Frontier::default(),
             signed,
             signed_at: Instant::now(),
             trace_closed: false,
             unsynced: None,
+            failed: None,
             stop: false,
         };
         let inner = Inner { notes, ledger, key, options, state: Mutex::new(state), wake: Condvar::new() };
@@ -83,6 +89,11 @@ impl Keeper {
             let inner = self.inner.clone();
             *thread = std::thread::Builder::new().name("baton-keeper".into()).spawn(move || inner.run()).ok();
         }
+    }
+
+    /// Why nothing more may be written, where a sync beside the writer failed.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.inner.lock().failed.clone()
     }
 
     pub(crate) fn stop(&self) {
@@ -122,16 +133,25 @@ impl Inner {
                 && let Some(file) = state.unsynced.take()
             {
                 drop(state);
-                // The next append syncs again and finds a lasting error itself.
-                let _ = file.sync();
+                let synced = file.sync();
                 state = self.lock();
+                if let Err(error) = synced {
+                    state.failed = Some(format!("sync failed: {error}"));
+                    return;
+                }
             }
             let is_old = state.signed_at.elapsed() >= self.options.checkpoint_after;
             if self.is_due(&state) || (is_old && state.latest.size() > state.signed) {
-                // A checkpoint that could not be kept is due again; the journal does not depend on it.
                 state = match self.keep(state) {
                     Ok(state) => state,
-                    Err(_) => return,
+                    // A checkpoint that could not be kept is tried again after a while; the journal does not depend on it.
+                    Err(_) => {
+                        let state = self.lock();
+                        if state.failed.is_some() || state.stop {
+                            return;
+                        }
+                        self.wake.wait_timeout(state, RETRY).unwrap_or_else(PoisonError::into_inner).0
+                    }
                 };
             }
         }
@@ -141,14 +161,19 @@ impl Inner {
     fn keep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> io::Result<MutexGuard<'a, State>> {
         let tree = state.latest.clone();
         let unsynced = state.unsynced.take();
-        state.trace_closed = false;
+        let trace_closed = std::mem::take(&mut state.trace_closed);
         drop(state);
         // What a checkpoint vouches for is durable, whatever appends promise.
-        if let Some(file) = unsynced {
-            file.sync()?;
+        if let Some(Err(error)) = unsynced.map(|file| file.sync()) {
+            self.lock().failed = Some(format!("sync failed: {error}"));
+            return Err(error);
         }
-        self.write(&tree)?;
+        let written = self.write(&tree);
         let mut state = self.lock();
+        if let Err(error) = written {
+            state.trace_closed |= trace_closed;
+            return Err(error);
+        }
         state.signed = state.signed.max(tree.size());
         state.signed_at = Instant::now();
         Ok(state)

@@ -61,13 +61,19 @@ struct Before {
 /// Finds the end of a journal. Changes nothing on the disk.
 pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
     // Read before the journal: a checkpoint that is signed meanwhile covers what this reader has not seen.
-    let latest = NoteDir::new(disk.clone(), layout).latest();
+    let notes = NoteDir::new(disk.clone(), layout);
+    let newest = notes.latest();
+    // Loaded before the segments are listed: a writer may make a new one meanwhile, and the index may know it by then.
+    let loaded = Index::load(&**disk, layout.index(), mode);
     let firsts = segments::list(&**disk, layout).map_err(OpenError::io("list", layout.events()))?;
     let Some(first) = firsts.first() else { return Err(OpenError::NotFound(layout.root().to_owned())) };
     let ledger = read_identity(&**disk, layout, *first)?;
-    let latest = latest.filter(|(_, note)| note.check(&ledger.origin, &ledger.key).is_ok()).map(|(c, _)| c);
+    let latest = match newest {
+        Some((checkpoint, note)) if note.check(&ledger.origin, &ledger.key).is_ok() => Some(checkpoint),
+        Some(_) => notes.latest_signed(&ledger),
+        None => None,
+    };
 
-    let loaded = Index::load(&**disk, layout.index(), mode);
     let witnessed = loaded.as_ref().map_or(0, Index::count);
     let trusted = loaded.and_then(|index| {
         let before = check_index(&**disk, layout, &firsts, &index)?;
@@ -217,14 +223,27 @@ impl Scan {
                 });
             }
             let mut lines = LineReader::new(file, offset);
-            match self.read_segment(&mut lines, *first, is_last).map_err(OpenError::io("read", &path))? {
-                SegmentEnd::Whole => {}
-                SegmentEnd::Filled => return Ok(Tail::Filled),
+            let found =
+                self.read_segment(&mut lines, *first, is_last).map_err(OpenError::io("read", &path))?;
+            // A segment gets its name once its first decision is durable, and a later one is made only after it was synced: damage of the first decision, or
+            // in a segment that is not the last, was durable once.
+            let may_be_torn = is_last && self.end.is_some_and(|end| end.segment == *first);
+            match found {
                 SegmentEnd::Newer(version) => return Err(OpenError::Newer(version)),
-                SegmentEnd::Bad { line, why, commit_after } => {
-                    // A later segment is made only after this one was synced, so damage before it was durable once.
-                    let is_torn = is_last && commit_after.is_none_or(|commit| commit <= line) && line > 1;
-                    return Ok(if is_torn { Tail::Torn(why) } else { Tail::Damaged { line, why } });
+                SegmentEnd::Whole if self.open.is_empty() || !is_last || may_be_torn => {}
+                SegmentEnd::Filled if may_be_torn => return Ok(Tail::Filled),
+                SegmentEnd::Bad { line, why, commit_after }
+                    if may_be_torn && commit_after.is_none_or(|commit| commit <= line) =>
+                {
+                    return Ok(Tail::Torn(why));
+                }
+                SegmentEnd::Bad { line, why, .. } => return Ok(Tail::Damaged { line, why }),
+                SegmentEnd::Whole | SegmentEnd::Filled => {
+                    let line = self.index.count() + 1;
+                    return Ok(Tail::Damaged {
+                        line,
+                        why: "the segment's first decision is not whole".into(),
+                    });
                 }
             }
         }

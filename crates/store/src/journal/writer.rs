@@ -118,6 +118,9 @@ impl SegmentWriter {
             active.trim().map_err(|e| taken_back(&e))?;
             active.file.sync().map_err(|e| WriteError::Unknown(format!("sync failed: {e}")))?;
         }
+        if self.disk.open(&self.layout.segment(first_pos), Mode::Read).is_ok() {
+            return Err(WriteError::Unknown(format!("there is already a segment named {first_pos:020}")));
+        }
         let unique = crate::clock::new_uuid().to_string();
         let (beside, path) = (self.layout.new_segment(first_pos, &unique), self.layout.segment(first_pos));
         let made = self.disk.open(&beside, Mode::CreateNew).and_then(|file| {

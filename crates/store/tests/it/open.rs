@@ -165,6 +165,30 @@ fn a_changed_line_that_was_durable_is_refused() {
 }
 
 #[test]
+fn a_last_segment_whose_first_decision_is_damaged_is_refused() {
+    // It got its name only when that decision was durable, so no crash explains it; the rest must not be overwritten.
+    let damages: [fn(&mut Vec<u8>); 4] = [
+        |bytes| bytes[100] ^= 1,
+        |bytes| bytes.truncate(200),
+        |bytes| bytes.fill(b'\n'),
+        |bytes| {
+            bytes.truncate(200);
+            bytes.extend_from_slice(b"\n\n\n");
+        },
+    ];
+    for damage in damages {
+        let error = refused(40, |dir| {
+            let path = segments(dir).pop().unwrap();
+            let mut bytes = fs::read(&path).unwrap();
+            damage(&mut bytes);
+            fs::write(&path, bytes).unwrap();
+            forget_index(dir);
+        });
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_missing_segment_is_refused() {
     let missing_middle = refused(40, |dir| fs::remove_file(&segments(dir)[1]).unwrap());
     assert!(matches!(missing_middle, OpenError::Damaged { .. } | OpenError::Cut { .. }), "{missing_middle}");

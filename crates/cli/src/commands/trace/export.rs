@@ -30,7 +30,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
         writing.close(ui)?;
         return Ok(Exit::Ok);
     }
-    let target = Target::new(&args.output)?;
+    let target = Target::new(&args.output, ctx.layout()?.root())?;
     let writing = ctx.write(ui)?;
     let written =
         target.write(|out| write_bundle(&writing, trace, args, out, |error| target.fail(error).into()));
@@ -83,13 +83,25 @@ struct Target {
 }
 
 impl Target {
-    fn new(path: &Path) -> Result<Target, CliError> {
+    /// A new file or an old one, and nothing that a rename would take away from others: no device, no link, nothing of the ledger's own.
+    fn new(path: &Path, data_dir: &Path) -> Result<Target, CliError> {
         let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
             let what = format!("{} is a directory", path.display());
             return Err(
                 CliError::new(Code::Output, what).hint(format!("-o {}", path.join("trace.bundle").display()))
             );
         };
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            let what = format!("{} is not a regular file", path.display());
+            return Err(CliError::new(Code::OutputRefused, what).hint("-o - writes to standard output"));
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let is_inside =
+            |dir: &Path| Some(dir.canonicalize().ok()?.starts_with(data_dir.canonicalize().ok()?));
+        if is_inside(parent) == Some(true) {
+            let what = format!("{} lies in the data directory", path.display());
+            return Err(CliError::new(Code::OutputRefused, what).hint("choose a place outside of it"));
+        }
         let beside = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
         Ok(Target { path: path.to_owned(), beside })
     }
