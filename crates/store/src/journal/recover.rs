@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use baton_core::{Digest, TraceId};
 use baton_ledger::hash::leaf;
@@ -18,7 +19,7 @@ use baton_ledger::verify::{identity, is_cut_short};
 use super::checkpoints::NoteDir;
 use super::index::{Added, Index, Place};
 use super::segments::{self, Found, LineReader};
-use crate::disk::{Disk, Mode};
+use crate::disk::{Disk, DiskFile, Mode};
 use crate::layout::Layout;
 use crate::ports::OpenError;
 
@@ -59,7 +60,7 @@ struct Before {
 }
 
 /// Finds the end of a journal. Changes nothing on the disk.
-pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
+pub fn open(disk: &Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
     // Read before the journal: a checkpoint that is signed meanwhile covers what this reader has not seen.
     let notes = NoteDir::new(disk.clone(), layout);
     let newest = notes.latest();
@@ -76,7 +77,7 @@ pub fn open(disk: &std::sync::Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Res
 
     let witnessed = loaded.as_ref().map_or(0, Index::count);
     let trusted = loaded.and_then(|index| {
-        let before = check_index(&**disk, layout, &firsts, &index)?;
+        let before = check_index(&**disk, layout, &firsts, &index, latest.as_ref())?;
         Some((index, before))
     });
     if let Some((index, before)) = trusted {
@@ -145,15 +146,36 @@ fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerI
     }
 }
 
-/// Whether the index agrees with the segments that are there and with the journal's line at its end. Gives that line's place in the order.
-fn check_index(disk: &dyn Disk, layout: &Layout, firsts: &[u64], index: &Index) -> Option<Before> {
-    let entry = index.entry(index.count()).ok()?;
-    let file = disk.open(&layout.segment(entry.segment), Mode::Read).ok()?;
-    let mut bytes = vec![0; entry.length as usize + 1];
-    file.read_exact_at(&mut bytes, entry.offset).ok()?;
-    let line = Line::parse(bytes.strip_suffix(b"\n")?).ok()?;
-    let hash = line.link_hash(&line.body_digest());
-    let agrees = line.pos == index.count() && hash == line.hash && index.leaf(line.pos).ok()? == leaf(&hash);
+/// Whether the index agrees with the segments that are there and with every line after the last checkpoint. Gives the last line's place in the order.
+fn check_index(
+    disk: &dyn Disk,
+    layout: &Layout,
+    firsts: &[u64],
+    index: &Index,
+    latest: Option<&Checkpoint>,
+) -> Option<Before> {
+    // What the last checkpoint covers is vouched for by its root; what follows it is read again, and at least the last line.
+    let signed = latest.map_or(0, |signed| signed.size).min(index.count().checked_sub(1)?);
+    let mut before = None;
+    let mut open: Option<(u64, Arc<dyn DiskFile>)> = None;
+    for pos in signed + 1..=index.count() {
+        let entry = index.entry(pos).ok()?;
+        let file = match &open {
+            Some((segment, file)) if *segment == entry.segment => file.clone(),
+            _ => {
+                let file = disk.open(&layout.segment(entry.segment), Mode::Read).ok()?;
+                open.insert((entry.segment, file)).1.clone()
+            }
+        };
+        let mut bytes = vec![0; entry.length as usize + 1];
+        file.read_exact_at(&mut bytes, entry.offset).ok()?;
+        let line = Line::parse(bytes.strip_suffix(b"\n")?).ok()?;
+        let hash = line.link_hash(&line.body_digest());
+        if line.pos != pos || hash != line.hash || index.leaf(pos).ok()? != leaf(&hash) {
+            return None;
+        }
+        before = Some(Before { batch: line.batch, commit: line.effective_commit() });
+    }
     let known: Vec<u64> = firsts.iter().copied().filter(|first| *first <= index.count()).collect();
     for (i, first) in known.iter().enumerate() {
         let next = known.get(i + 1);
@@ -166,7 +188,7 @@ fn check_index(disk: &dyn Disk, layout: &Layout, firsts: &[u64], index: &Index) 
             return None;
         }
     }
-    agrees.then_some(Before { batch: line.batch, commit: line.effective_commit() })
+    before
 }
 
 /// Acknowledged events may not disappear: neither those that a kept checkpoint covers nor those that were saved in the index.

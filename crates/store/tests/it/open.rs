@@ -189,6 +189,16 @@ fn a_last_segment_whose_first_decision_is_damaged_is_refused() {
 }
 
 #[test]
+fn a_changed_line_after_the_last_checkpoint_is_refused_also_with_an_index() {
+    let error = refused(40, |dir| {
+        let path = &segments(dir)[1];
+        let text = fs::read_to_string(path).unwrap().replacen("\"n\":1", "\"n\":7", 1);
+        fs::write(path, text).unwrap();
+    });
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+}
+
+#[test]
 fn a_missing_segment_is_refused() {
     let missing_middle = refused(40, |dir| fs::remove_file(&segments(dir)[1]).unwrap());
     assert!(matches!(missing_middle, OpenError::Damaged { .. } | OpenError::Cut { .. }), "{missing_middle}");
