@@ -74,6 +74,8 @@ fn replay_rebuilds_the_same_state_at_every_position() {
 fn replay_finds_an_index_that_lies() {
     let home = Home::new();
     story(&home);
+    // Opening reads again what no checkpoint covers, and would notice.
+    home.run(&["trace", "checkpoint"]).expect(0);
     let nodes = home.data().join("index/nodes");
     let mut bytes = fs::read(&nodes).unwrap();
     // The second leaf: neither the last line nor a subtree that the root is made of.
@@ -95,6 +97,8 @@ fn replay_finds_an_index_that_lies() {
 fn replay_finds_a_journal_that_was_changed_behind_the_index() {
     let home = Home::new();
     story(&home);
+    // Opening reads again what no checkpoint covers, and would notice.
+    home.run(&["trace", "checkpoint"]).expect(0);
     let text = fs::read_to_string(home.segment()).unwrap();
     fs::write(home.segment(), text.replace("{\"n\":1}", "{\"n\":7}")).unwrap();
     let ended = home.run(&["replay", "--json"]);
