@@ -1,6 +1,6 @@
 //! Agents' keys as the ledger knows them: the trace `ledger` is the register, every other trace binds a key before its first use there.
 
-use baton_core::{AgentName, Event, KeyGrant, KeyId, Payload, Role, TraceId};
+use baton_core::{AgentName, KeyGrant, KeyId, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::{PublicKey, SecretKey};
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal};
@@ -113,31 +113,6 @@ fn everywhere(
         }
     }
     Ok(journal.append(Proposal { events, decided_on })?)
-}
-
-/// Makes the proposal of one agent's decision: binds its key first in every trace that does not know it yet.
-pub fn propose(
-    journal: &dyn Journal,
-    ledger_key: &SecretKey,
-    events: Vec<Event>,
-    signer: Option<(&SecretKey, &AgentKey)>,
-) -> Result<Proposal, Error> {
-    let form = |e: baton_ledger::body::Error| AppendError::Refused(Refusal::Form(e.to_string()));
-    let mut checked: Vec<Checked> = Vec::with_capacity(events.len());
-    for event in events {
-        match signer {
-            None => {
-                let body = Body::unsigned(&event).map_err(form)?;
-                checked.push(Checked::unsigned(body).map_err(AppendError::Refused)?);
-            }
-            Some((secret, registered)) => {
-                preface(journal, ledger_key, event.trace, registered, &mut checked)?;
-                let body = Body::signed(event, secret).map_err(form)?;
-                checked.push(Checked::just_signed(body, secret));
-            }
-        }
-    }
-    Ok(Proposal { events: checked, decided_on: Vec::new() })
 }
 
 /// Puts `key_bound` before the first use of a key in a trace.

@@ -366,10 +366,6 @@ impl Counts {
     pub fn add(&mut self, check: Check, count: u64) {
         self.0[check as usize] += count;
     }
-
-    pub fn merge(&mut self, other: &Counts) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
-    }
 }
 
 /// The verifier's answer. The same input gives the same report.

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use baton_core::event::Durability;
 use baton_core::limits::WRITE_BYTES_MAX;
 use baton_core::{Actor, Digest, Event, EventId, Payload, Role, TraceId};
 use baton_ledger::body::{Body, KeyEvent};
-use baton_ledger::hash::Hasher;
 use baton_ledger::key::SecretKey;
 use baton_ledger::keyring::{KeyRing, LEDGER_AGENT, LedgerIdentity};
 use baton_ledger::merkle::Frontier;
@@ -22,6 +20,7 @@ use baton_ledger::seal::{Chain, Checked, Past, Proposal, Receipt, Refusal, Trace
 use super::checkpoints::NoteDir;
 use super::index::{Added, Index, Place};
 use super::keeper::Keeper;
+use super::quarantine::quarantine;
 use super::recover::{self, Opened, Tail};
 use super::segments;
 use super::sequencer::Sequencer;
@@ -265,11 +264,6 @@ impl FsJournal {
         self.keeper.finish().map_err(OpenError::io("write", layout.checkpoints()))
     }
 
-    /// The file layer and the paths, for whoever reads beside the writer.
-    pub fn layout(&self) -> &Layout {
-        &self.shared.layout
-    }
-
     /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
     fn serve(&self, jobs: &[Proposal]) -> Vec<Answer> {
         let mut core = match self.core.lock() {
@@ -445,51 +439,6 @@ pub fn own_event(trace: TraceId, payload: Payload) -> Result<Event, Refusal> {
         artifacts: Vec::new(),
         seen: None,
     })
-}
-
-/// Torn bytes that were set aside.
-struct Cut {
-    name: String,
-    bytes: u64,
-    sha256: Digest,
-}
-
-/// Copies the bytes of a file from an offset on into `quarantine/`, without trailing pre-fill; `None` where nothing else is there.
-fn quarantine(disk: &dyn Disk, layout: &Layout, path: &Path, offset: u64) -> io::Result<Option<Cut>> {
-    let source = disk.open(path, Mode::Read)?;
-    let mut end = source.length()?;
-    let mut buffer = vec![0; 1 << 16];
-    while end > offset {
-        let from = end.saturating_sub(buffer.len() as u64).max(offset);
-        let part = &mut buffer[..(end - from) as usize];
-        source.read_exact_at(part, from)?;
-        match part.iter().rposition(|b| *b != b'\n') {
-            Some(at) => {
-                end = from + at as u64 + 1;
-                break;
-            }
-            None => end = from,
-        }
-    }
-    if end <= offset {
-        return Ok(None);
-    }
-    let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let taken = disk.list(&layout.quarantine())?;
-    let name =
-        (0..).map(|n| format!("{stem}.{offset}.{n}")).find(|name| !taken.contains(name)).unwrap_or_default();
-    let target = disk.open(&layout.quarantine().join(&name), Mode::CreateNew)?;
-    let (mut at, mut hasher) = (offset, Hasher::default());
-    while at < end {
-        let count = (end - at).min(buffer.len() as u64) as usize;
-        source.read_exact_at(&mut buffer[..count], at)?;
-        target.write_all_at(&buffer[..count], at - offset)?;
-        hasher.update(&buffer[..count]);
-        at += count as u64;
-    }
-    target.sync()?;
-    disk.sync_dir(&layout.quarantine())?;
-    Ok(Some(Cut { name, bytes: end - offset, sha256: hasher.finish() }))
 }
 
 /// The durable past, as the sequencer asks for it.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use baton_core::{Actor, Digest, Durability, EventId, Payload, Role, TraceId};
+use baton_core::{Digest, Durability, EventId, Payload, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::hash::leaf;
 use baton_ledger::key::SecretKey;
@@ -46,8 +46,7 @@ impl MemoryJournal {
             firsts: Vec::new(),
         };
         let journal = MemoryJournal { inner: Mutex::new(inner) };
-        let mut event = own_event(TraceId::Ledger, created)?;
-        event.actor = Actor { role: Role::System, ..event.actor };
+        let event = own_event(TraceId::Ledger, created)?;
         let body = Body::signed(event, key).map_err(|e| Refusal::Form(e.to_string()))?;
         journal.append(Proposal { events: vec![Checked::just_signed(body, key)], decided_on: Vec::new() })?;
         Ok(journal)

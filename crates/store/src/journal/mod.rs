@@ -8,6 +8,7 @@ pub mod fs;
 pub mod index;
 mod keeper;
 pub mod memory;
+mod quarantine;
 pub mod recover;
 pub mod segments;
 pub mod sequencer;
