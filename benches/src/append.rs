@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use baton_core::event::Durability;
 use baton_ledger::body::Body;
 use baton_ledger::hash::sha256;
+use baton_store::History;
 use rusqlite::Connection;
 
 use crate::fixture::{self, Ledger, append_foreign, append_signed, temp_dir};
@@ -100,8 +101,8 @@ fn many_writers(ledger: &Ledger, append: Append) -> (f64, f64) {
 fn line_bytes() -> usize {
     let ledger = fixture::make(1, 1, Durability::None);
     append_signed(&ledger.journal, ledger.traces[0], &ledger.agents[0], 1);
-    let size = baton_store::Journal::size(&ledger.journal);
-    baton_store::Journal::read(&ledger.journal, size, 1).expect("a line")[0].text.len() + 1
+    let size = History::size(&ledger.journal);
+    History::read(&ledger.journal, size, 1).expect("a line")[0].text.len() + 1
 }
 
 /// The same bytes, the same way of growing the file, and nothing else.
@@ -161,9 +162,9 @@ fn sqlite(count: u64) -> f64 {
 pub(crate) fn profile() {
     let durable = fixture::make(1, 64, Durability::Commit);
     for _ in 0..6 {
-        let before = baton_store::Journal::size(&durable.journal);
+        let before = History::size(&durable.journal);
         let (rate, spread) = many_writers(&durable, append_signed);
-        let lines = baton_store::Journal::read(&durable.journal, before + 1, usize::MAX >> 1).expect("lines");
+        let lines = History::read(&durable.journal, before + 1, usize::MAX >> 1).expect("lines");
         let writes = lines.iter().filter(|line| !line.text.contains(",\"commit\":")).count();
         eprintln!(
             "{rate:.0} events/s, p99/p50 {spread:.2}, {:.1} events a write",

@@ -11,7 +11,7 @@ use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::seal::{Checked, Proposal};
 use baton_store::disk::RealDisk;
 use baton_store::registry::signed_own;
-use baton_store::{FsJournal, Journal, Layout, Options, clock};
+use baton_store::{FsJournal, History as _, Journal as _, Layout, Options, clock};
 use serde_json::json;
 use tempfile::TempDir;
 

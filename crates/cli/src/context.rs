@@ -8,7 +8,7 @@ use baton_core::Durability;
 use baton_core::limits::LOCK_WAIT_MS;
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
-use baton_store::{Journal as _, Layout, OpenError, Options, Visit, Workspace, lock};
+use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
 
 use crate::config;
 use crate::error::{CliError, Code};

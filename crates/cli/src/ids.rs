@@ -1,7 +1,7 @@
 //! Names that people type: any unique beginning of an id is enough, with or without its prefix.
 
 use baton_core::{EventId, TraceId};
-use baton_store::{Journal, Visit};
+use baton_store::{History, Visit};
 
 use crate::error::{CliError, Code};
 use crate::limits::CANDIDATES_MAX;
@@ -15,7 +15,7 @@ pub(crate) fn short(trace: TraceId) -> String {
 }
 
 /// The trace that a text names.
-pub(crate) fn trace(journal: &dyn Journal, text: &str) -> Result<TraceId, CliError> {
+pub(crate) fn trace(journal: &dyn History, text: &str) -> Result<TraceId, CliError> {
     let all = journal.traces();
     if let Ok(id) = text.parse::<TraceId>() {
         return all.iter().any(|known| known.trace == id).then_some(id).ok_or_else(|| no_trace(text));

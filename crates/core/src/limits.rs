@@ -18,10 +18,13 @@ pub const SEEN_BACK_MAX: u64 = 4096;
 /// How far a signed event's `at` may be from Baton's clock when it is offered, in milliseconds.
 pub const CLOCK_SKEW_MS_MAX: i64 = 5 * 60 * 1000;
 
-/// Most events in one decision; together with the line limit it bounds one write.
+/// Most events in one decision.
 pub const DECISION_EVENTS_MAX: usize = 1024;
 
-/// Most bytes of one physical write. A batch that would exceed it waits for the next one.
+/// Most bytes of one decision, which is written at once and read back whole after a crash.
+pub const DECISION_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of one physical write, beyond which only a single larger decision goes. The rest waits for the next write.
 pub const WRITE_BYTES_MAX: usize = 8 << 20;
 
 /// Most decisions that wait for the sequencer. Callers beyond this wait for room.
@@ -54,7 +57,10 @@ pub const BUNDLE_LINE_BYTES_MAX: usize = LINE_BYTES_MAX + 64;
 /// Largest artifact that the store takes, in bytes.
 pub const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
 
-/// Largest file of keys or configuration that is read.
+/// Largest file of a private key, in bytes. Ours have about a hundred.
+pub const KEY_FILE_BYTES_MAX: usize = 4096;
+
+/// Largest file of configuration that is read.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Most bytes `trace append` reads from a file or standard input.

@@ -141,8 +141,13 @@ impl SecretKey {
     pub fn parse_file(text: &str) -> Result<Self, Error> {
         let encoded = text.trim_end().strip_prefix("ed25519-secret:").ok_or(Error::Secret)?;
         let bytes = Zeroizing::new(BASE64.decode(encoded).map_err(|_| Error::Secret)?);
-        let seed: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Secret)?;
-        Ok(SecretKey::from_seed(&Zeroizing::new(seed)))
+        if bytes.len() != 32 {
+            return Err(Error::Secret);
+        }
+        // Copied into its wrapper, so that no copy stays behind unwiped.
+        let mut seed = Zeroizing::new([0; 32]);
+        seed.copy_from_slice(&bytes);
+        Ok(SecretKey::from_seed(&seed))
     }
 
     pub fn public(&self) -> &PublicKey {

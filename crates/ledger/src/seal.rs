@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use baton_core::limits::{DECISION_EVENTS_MAX, SEEN_BACK_MAX};
+use baton_core::limits::{DECISION_BYTES_MAX, DECISION_EVENTS_MAX, SEEN_BACK_MAX};
 use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Digest, EventId, KeyId, Role, TraceId};
 
@@ -37,8 +37,8 @@ impl Default for TraceState {
 ///
 /// If an implementation lies here, a doubled id or a `seen` that points nowhere can be sealed; the verifier finds both.
 pub trait Past {
-    /// The tree's leaf of an event of this trace, or `None` where there is none.
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String>;
+    /// The hash of an event of this trace, or `None` where there is none.
+    fn hash_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String>;
     /// Whether an event with this id is already stored.
     fn has_id(&self, id: EventId) -> Result<bool, String>;
 }
@@ -49,6 +49,13 @@ pub struct Proposal {
     pub events: Vec<Checked>,
     /// The heads that the decision was made on. A trace that is not named is appended to wherever it stands.
     pub decided_on: Vec<(TraceId, u64)>,
+}
+
+impl Proposal {
+    /// An upper bound of the bytes that sealing it makes.
+    pub fn line_bytes_max(&self) -> usize {
+        self.events.iter().map(|checked| checked.body.line_bytes_max()).sum()
+    }
 }
 
 /// A body whose signature, if it has one, was checked with a known key (or just made with it).
@@ -249,6 +256,12 @@ impl Chain {
                 "a decision has 1 to {DECISION_EVENTS_MAX} events, got {count}"
             )));
         }
+        let bytes = proposal.line_bytes_max();
+        if bytes > DECISION_BYTES_MAX && count > 0 {
+            return Err(Refusal::Form(format!(
+                "a decision has at most {DECISION_BYTES_MAX} bytes, got {bytes}; put the bulk into artifacts"
+            )));
+        }
         for (trace, expected) in &proposal.decided_on {
             let state = self.traces.get(trace).cloned().unwrap_or_default();
             if state.seq != *expected {
@@ -326,7 +339,7 @@ impl Chain {
         let known = match head {
             Some(head) if head.seq == seen.seq => head.hash == seen.hash,
             Some(_) if seen.seq < seq && seq + 1 + ahead - seen.seq <= SEEN_BACK_MAX => {
-                past.leaf_of(body.trace, seen.seq).map_err(Refusal::Unreadable)? == Some(leaf(&seen.hash))
+                past.hash_of(body.trace, seen.seq).map_err(Refusal::Unreadable)? == Some(seen.hash)
             }
             _ => false,
         };

@@ -1,30 +1,28 @@
 //! Content-addressed bytes: written and synced before any event cites them, never changed afterwards.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use baton_core::Digest;
 use baton_core::limits::ARTIFACT_BYTES_MAX;
 use baton_ledger::hash::Hasher;
 use baton_ledger::verify::{ArtifactState, Artifacts};
 
+use crate::clock;
+use crate::disk::{Disk, Mode, Reading};
 use crate::ports::ArtifactStore;
 
 /// The artifacts of a data directory.
 #[derive(Debug, Clone)]
 pub struct ArtifactDir {
+    disk: Arc<dyn Disk>,
     root: PathBuf,
 }
 
-/// Tells files apart that one process writes at the same time.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
-
 impl ArtifactDir {
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        ArtifactDir { root: root.into() }
+    pub fn new(disk: Arc<dyn Disk>, root: impl Into<PathBuf>) -> Self {
+        ArtifactDir { disk, root: root.into() }
     }
 
     pub fn path(&self, sha256: &Digest) -> PathBuf {
@@ -33,7 +31,7 @@ impl ArtifactDir {
     }
 
     fn write(&self, path: &Path, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(path)?;
+        let file = self.disk.open(path, Mode::CreateNew)?;
         let mut hasher = Hasher::default();
         let (mut buffer, mut length) = (vec![0; 1 << 16], 0u64);
         loop {
@@ -41,46 +39,44 @@ impl ArtifactDir {
             if count == 0 {
                 break;
             }
-            length += count as u64;
-            if length > ARTIFACT_BYTES_MAX {
+            if length + count as u64 > ARTIFACT_BYTES_MAX {
                 let why = format!("an artifact has at most {ARTIFACT_BYTES_MAX} bytes");
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             hasher.update(&buffer[..count]);
-            file.write_all(&buffer[..count])?;
+            file.write_all_at(&buffer[..count], length)?;
+            length += count as u64;
         }
-        file.sync_all()?;
+        file.sync()?;
         Ok((hasher.finish(), length))
     }
 }
 
 impl ArtifactStore for ArtifactDir {
     fn put(&self, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
-        fs::create_dir_all(&self.root)?;
-        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let beside = self.root.join(format!(".{}.{unique}.tmp", std::process::id()));
+        self.disk.create_dir_all(&self.root)?;
+        let beside = self.root.join(format!(".{}.tmp", clock::new_uuid()));
         let stored = self.write(&beside, source).and_then(|(sha256, length)| {
             let path = self.path(&sha256);
             let dir = path.parent().unwrap_or(&self.root);
-            fs::create_dir_all(dir)?;
-            fs::rename(&beside, &path)?;
-            File::open(dir)?.sync_all()?;
-            File::open(&self.root)?.sync_all()?;
+            self.disk.create_dir_all(dir)?;
+            self.disk.rename(&beside, &path)?;
+            self.disk.sync_dir(dir)?;
             Ok((sha256, length))
         });
         if stored.is_err() {
-            let _ = fs::remove_file(&beside);
+            let _ = self.disk.remove(&beside);
         }
         stored
     }
 
     fn open(&self, sha256: &Digest) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(File::open(self.path(sha256))?))
+        Ok(Box::new(Reading::new(self.disk.open(&self.path(sha256), Mode::Read)?)))
     }
 
     fn length(&self, sha256: &Digest) -> io::Result<Option<u64>> {
-        match fs::metadata(self.path(sha256)) {
-            Ok(metadata) => Ok(Some(metadata.len())),
+        match self.disk.open(&self.path(sha256), Mode::Read) {
+            Ok(file) => file.length().map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -281,7 +281,7 @@ fn proves_every_event(subject: &Subject<'_>) {
         append(subject, vec![note(trace, n)]);
     }
     let journal = &subject.journal;
-    let (tree, size) = (journal.tree(), journal.size());
+    let (tree, size) = (journal.tree().unwrap_or_else(|e| panic!("{e}")), journal.size());
     assert_eq!(tree.size(), size);
     let loaded =
         Frontier::load(size, &mut |index| journal.node(index)).unwrap_or_else(|error| panic!("{error}"));

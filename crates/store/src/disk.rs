@@ -1,12 +1,13 @@
 //! The file layer: the few operations that durable code is made of, behind a trait so that tests can make them fail.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +25,14 @@ pub enum Mode {
 /// A file system.
 ///
 /// What breaks if an implementation lies: if `sync` returns before the bytes are on stable storage, an acknowledged event can be lost by a power
-/// cut; if `rename` is not atomic, a half-written segment can appear under its final name; if `sync_dir` does nothing, a new segment can vanish
-/// with everything acknowledged in it.
+/// cut; if `rename` is not atomic, a half-written segment can appear under its final name; if `sync_dir` does nothing, or `create_dir_all` returns
+/// before the new names are durable, a new segment can vanish with everything acknowledged in it; if `open` waits for the other end of a pipe
+/// that somebody put in a file's place, every command hangs.
 pub trait Disk: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>>;
     /// Names in a directory, unordered; empty where the directory does not exist.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Makes a directory and those above it, where they are missing; durable when this returns.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -97,7 +100,7 @@ impl Disk for RealDisk {
             Mode::CreateNew => drop(options.write(true).create_new(true)),
             Mode::Create => drop(options.write(true).create(true)),
         }
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        Ok(Arc::new(RealFile(open_regular(&mut options, path)?)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -110,7 +113,7 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        make_dirs(dir, 0o777)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -148,6 +151,31 @@ impl DiskFile for RealFile {
     }
 }
 
+/// Opens a file that must be a regular one: a pipe or a device in its place would block, or never end.
+pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+/// Makes a directory and those above it, where they are missing; each new name is durable when this returns.
+pub fn make_dirs(dir: &Path, mode: u32) -> io::Result<()> {
+    if dir.as_os_str().is_empty() || dir.is_dir() {
+        return Ok(());
+    }
+    let parent = dir.parent().unwrap_or(dir);
+    make_dirs(parent, mode)?;
+    match DirBuilder::new().mode(mode).create(dir) {
+        // Somebody else was quicker: that is as good, once its name is durable.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+        made => made?,
+    }
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    File::open(parent)?.sync_all()
+}
+
 /// Reads a whole file of at most `max` bytes.
 pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = disk.open(path, Mode::Read)?;
@@ -161,17 +189,34 @@ pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// Tells files apart that threads of one process write at the same time.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
+/// Reads an open file from its start to its end.
+#[derive(Debug)]
+pub struct Reading {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl Reading {
+    pub fn new(file: Arc<dyn DiskFile>) -> Self {
+        Reading { file, offset: 0 }
+    }
+}
+
+impl io::Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
 
 /// Puts a file in place whole or not at all: written beside, synced, renamed, directory synced.
 pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let beside = dir.join(format!(".{name}.{}.{unique}.tmp", std::process::id()));
-    let file = disk.open(&beside, Mode::Create)?;
-    let written = file.set_len(0).and_then(|()| file.write_all_at(bytes, 0)).and_then(|()| file.sync());
+    let beside = dir.join(format!(".{name}.{}.tmp", crate::clock::new_uuid()));
+    let file = disk.open(&beside, Mode::CreateNew)?;
+    let written = file.write_all_at(bytes, 0).and_then(|()| file.sync());
     if let Err(error) = written.and_then(|()| disk.rename(&beside, path)) {
         // Best effort: the error that matters is the first one.
         let _ = disk.remove(&beside);

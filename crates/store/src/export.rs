@@ -6,15 +6,17 @@ use std::io::{self, Read as _, Write};
 use baton_core::limits::BUNDLE_CHUNK_BYTES;
 use baton_core::{Digest, TraceId};
 use baton_ledger::bundle::{self, Header, Summary};
-use baton_ledger::hash::Hasher;
+use baton_ledger::hash::{Hasher, leaf};
 use baton_ledger::key::SecretKey;
-use baton_ledger::merkle::{Frontier, prove_consistency, prove_inclusion};
+use baton_ledger::merkle::{
+    Frontier, check_consistency, check_inclusion, prove_consistency, prove_inclusion,
+};
 use baton_ledger::note::{Checkpoint, Statement, TraceHead};
 use baton_ledger::proof;
 use baton_ledger::record::Line;
 
 use crate::journal::checkpoints::NoteDir;
-use crate::ports::{ArtifactStore, Journal, ReadError};
+use crate::ports::{ArtifactStore, History, ReadError, StoredLine, TraceSummary};
 
 /// Why something could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -32,24 +34,21 @@ pub enum Error {
 /// Signs what a ledger states about itself.
 #[derive(Debug)]
 pub struct Exporter<'a> {
-    pub journal: &'a dyn Journal,
+    pub journal: &'a dyn History,
     pub key: &'a SecretKey,
     pub notes: &'a NoteDir,
 }
 
-impl std::fmt::Debug for dyn Journal + '_ {
+impl std::fmt::Debug for dyn History + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Journal({} events)", self.size())
+        write!(f, "History({} events)", self.size())
     }
 }
 
 impl Exporter<'_> {
     /// The checkpoint for the present size, and its note; signed and kept where there is none yet.
     pub fn checkpoint(&self) -> Result<(Checkpoint, String), Error> {
-        let tree = self.journal.tree();
-        if tree.size() == 0 {
-            return Err(ReadError::Damaged { pos: 0, why: "the tree could not be read".into() }.into());
-        }
+        let tree = self.journal.tree()?;
         let origin = self.journal.ledger().origin;
         let checkpoint = Checkpoint { origin, size: tree.size(), root: tree.root() };
         let note = self.kept(&Statement::Checkpoint(checkpoint.clone()), || checkpoint.sign(self.key))?;
@@ -58,10 +57,13 @@ impl Exporter<'_> {
 
     /// The head of a trace as a note, or `None` where there is no such trace.
     pub fn trace_head(&self, trace: TraceId) -> Result<Option<String>, Error> {
-        let Some(summary) = self.journal.trace(trace) else { return Ok(None) };
+        self.journal.trace(trace).map(|end| self.head_of(&end)).transpose()
+    }
+
+    fn head_of(&self, end: &TraceSummary) -> Result<String, Error> {
         let origin = self.journal.ledger().origin;
-        let head = TraceHead { origin, trace, seq: summary.seq, hash: summary.head };
-        self.kept(&Statement::TraceHead(head.clone()), || head.sign(self.key)).map(Some)
+        let head = TraceHead { origin, trace: end.trace, seq: end.seq, hash: end.head };
+        self.kept(&Statement::TraceHead(head.clone()), || head.sign(self.key))
     }
 
     fn kept(&self, statement: &Statement, sign: impl FnOnce() -> String) -> Result<String, Error> {
@@ -81,8 +83,17 @@ impl Exporter<'_> {
         }
         let lines = self.journal.read(pos, 1)?;
         let record = lines.first().ok_or(Error::NoSuchPosition { pos, size: checkpoint.size })?;
-        let path = prove_inclusion(pos - 1, checkpoint.size, |index| self.journal.node(index))?;
+        let path = self.path_to(pos, parse(record)?.hash, &checkpoint)?;
         Ok(proof::event_proof(&self.journal.ledger(), &record.text, pos - 1, &path, &note))
+    }
+
+    /// The path from an event to the root. What would not convince anyone else is not handed out.
+    fn path_to(&self, pos: u64, hash: Digest, checkpoint: &Checkpoint) -> Result<Vec<Digest>, Error> {
+        let path = prove_inclusion(pos - 1, checkpoint.size, |index| self.journal.node(index))?;
+        if !check_inclusion(pos - 1, checkpoint.size, leaf(&hash), &path, &checkpoint.root) {
+            return Err(ReadError::Index(format!("its tree does not lead from {pos} to the root")).into());
+        }
+        Ok(path)
     }
 
     /// The proof that the ledger of an earlier size is a beginning of the present one.
@@ -93,8 +104,13 @@ impl Exporter<'_> {
         }
         let tree = Frontier::load(old, &mut |index| self.journal.node(index))?;
         let earlier = Checkpoint { size: old, root: tree.root(), ..checkpoint.clone() };
-        let older = self.kept(&Statement::Checkpoint(earlier.clone()), || earlier.sign(self.key))?;
         let path = prove_consistency(old, checkpoint.size, |index| self.journal.node(index))?;
+        if !check_consistency(old, checkpoint.size, &earlier.root, &checkpoint.root, &path) {
+            return Err(
+                ReadError::Index(format!("its tree does not lead from size {old} to the root")).into()
+            );
+        }
+        let older = self.kept(&Statement::Checkpoint(earlier.clone()), || earlier.sign(self.key))?;
         Ok(proof::consistency_proof(&self.journal.ledger(), &path, &older, &newer))
     }
 
@@ -105,9 +121,10 @@ impl Exporter<'_> {
         artifacts: Option<&dyn ArtifactStore>,
         out: &mut dyn Write,
     ) -> Result<Option<u64>, Error> {
-        let (checkpoint, note) = self.checkpoint()?;
-        let Some(head) = self.trace_head(trace)? else { return Ok(None) };
+        // The end first: a checkpoint that is made afterwards covers it, whatever is appended meanwhile.
         let Some(end) = self.journal.trace(trace) else { return Ok(None) };
+        let head = self.head_of(&end)?;
+        let (checkpoint, note) = self.checkpoint()?;
         let header = Header {
             ledger: self.journal.ledger(),
             trace,
@@ -124,7 +141,7 @@ impl Exporter<'_> {
         }
         out.write_all(&bundle::head_line(&head))?;
         out.write_all(&bundle::checkpoint_line(&note))?;
-        let path = prove_inclusion(end.last_pos - 1, checkpoint.size, |index| self.journal.node(index))?;
+        let path = self.path_to(end.last_pos, end.head, &checkpoint)?;
         out.write_all(&bundle::proof_line(end.last_pos - 1, &path))?;
         let summary = Summary {
             artifacts: cited.len() as u64,
@@ -155,8 +172,7 @@ impl Exporter<'_> {
                 );
             }
             for stored in lines {
-                let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
-                let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
+                let line = parse(&stored)?;
                 cited.extend(line.artifacts.iter().map(|artifact| (artifact.sha256, artifact.bytes)));
                 signed += u64::from(line.sig.is_some());
                 positions.update(format!("{}\n", stored.pos).as_bytes());
@@ -168,6 +184,11 @@ impl Exporter<'_> {
     }
 }
 
+fn parse(stored: &StoredLine) -> Result<Line<'_>, ReadError> {
+    Line::parse(stored.text.as_bytes())
+        .map_err(|flaw| ReadError::Damaged { pos: stored.pos, why: flaw.to_string() })
+}
+
 fn write_artifact(
     artifacts: &dyn ArtifactStore,
     sha256: &Digest,
@@ -176,12 +197,17 @@ fn write_artifact(
 ) -> Result<(), Error> {
     let fail = |source| Error::Artifact { sha256: *sha256, source };
     let mut file = artifacts.open(sha256).map_err(fail)?;
-    let mut left = bytes;
+    let (mut left, mut hasher) = (bytes, Hasher::default());
     for chunk in 1..=bundle::artifact_chunks(bytes) {
         let mut data = vec![0; left.min(BUNDLE_CHUNK_BYTES as u64) as usize];
         file.read_exact(&mut data).map_err(fail)?;
         left -= data.len() as u64;
+        hasher.update(&data);
         out.write_all(&bundle::artifact_line(sha256, bytes, chunk, &data))?;
+    }
+    // Nobody could verify the bundle: better to say so now, where the artifact may still be mended.
+    if hasher.finish() != *sha256 || file.read(&mut [0]).map_err(fail)? != 0 {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidData, "its content was changed")));
     }
     Ok(())
 }

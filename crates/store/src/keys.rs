@@ -1,14 +1,16 @@
 //! Private keys as files, outside the workspace: directory 0700, files 0600, never in a log, an event or an answer.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use baton_core::limits::SMALL_FILE_BYTES_MAX;
+use baton_core::limits::KEY_FILE_BYTES_MAX;
 use baton_core::{KeyId, Origin};
 use baton_ledger::key::{PublicKey, SecretKey};
 use zeroize::Zeroizing;
+
+use crate::disk::{make_dirs, open_regular};
 
 /// The directory of one ledger's secrets.
 #[derive(Debug, Clone)]
@@ -59,11 +61,7 @@ impl KeyStore {
     }
 
     fn keep(&self, key: &SecretKey) -> Result<(), Error> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.dir)
-            .map_err(io_error("make", &self.dir))?;
+        make_dirs(&self.dir, 0o700).map_err(io_error("make", &self.dir))?;
         let path = self.path(key.id());
         let mut file = OpenOptions::new()
             .write(true)
@@ -74,7 +72,6 @@ impl KeyStore {
         file.write_all(key.to_file_text().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| File::open(&self.dir)?.sync_all())
-            .and_then(|()| File::open(self.dir.parent().unwrap_or(&self.dir))?.sync_all())
             .map_err(io_error("write", &path))
     }
 
@@ -85,7 +82,7 @@ impl KeyStore {
     /// Reads a key, or says exactly why it cannot be used.
     pub fn load(&self, key: KeyId) -> Result<SecretKey, Error> {
         let path = self.path(key);
-        let mut file = match File::open(&path) {
+        let file = match open_regular(OpenOptions::new().read(true), &path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Missing { key, dir: self.dir.clone() });
@@ -97,8 +94,10 @@ impl KeyStore {
         if mode & 0o077 != 0 {
             return Err(Error::Exposed { path, mode });
         }
-        let mut text = Zeroizing::new(String::new());
-        if metadata.len() <= SMALL_FILE_BYTES_MAX {
+        // With room for all of it from the start: a buffer that grows leaves copies behind that nobody wipes.
+        let mut text = Zeroizing::new(String::with_capacity(KEY_FILE_BYTES_MAX));
+        if metadata.len() <= KEY_FILE_BYTES_MAX as u64 {
+            let mut file = file.take(KEY_FILE_BYTES_MAX as u64);
             file.read_to_string(&mut text).map_err(io_error("read", &path))?;
         }
         let secret =

@@ -18,5 +18,7 @@ pub mod workspace;
 
 pub use journal::{FsJournal, MemoryJournal, Options};
 pub use layout::Layout;
-pub use ports::{AppendError, ArtifactStore, Journal, OpenError, ReadError, StoredLine, TraceSummary};
+pub use ports::{
+    AppendError, ArtifactStore, History, Journal, OpenError, ReadError, StoredLine, TraceSummary,
+};
 pub use workspace::{Visit, Workspace};

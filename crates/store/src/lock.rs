@@ -1,10 +1,15 @@
 //! The owner's lock: one process at a time writes. A dead owner's lock is free at once, because the kernel holds it, not a file.
+//!
+//! Two locks make it fair. Whoever wants the ledger first takes the turn (a lock on the data directory itself), then the lock, then gives the
+//! turn back. An owner that lets go and at once wants more finds the turn taken by whoever waits, and comes after it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use crate::disk::open_regular;
 
 /// Held as long as this value lives; released by the kernel when the process ends, however it ends.
 #[derive(Debug)]
@@ -29,29 +34,33 @@ pub struct Owner {
 }
 
 /// How often a held lock is tried again.
-const RETRY: Duration = Duration::from_millis(10);
+const RETRY: Duration = Duration::from_millis(2);
 
 impl OwnerLock {
     /// Takes the lock, waiting for at most `wait` while another process holds it.
     pub fn acquire(path: &Path, wait: Duration) -> Result<OwnerLock, Error> {
         let fail = |source| Error::Io { path: path.to_owned(), source };
-        let file = open(path).map_err(fail)?;
-        let start = Instant::now();
+        let waiting = Waiting { path, start: Instant::now(), wait };
+        let dir = match path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        let turn = File::open(dir).map_err(fail)?;
+        waiting.lock(&turn)?;
         loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(fail(source)),
-                Err(TryLockError::WouldBlock) if start.elapsed() < wait => std::thread::sleep(RETRY),
-                Err(TryLockError::WouldBlock) => {
-                    let owner = read_owner(path).unwrap_or(Owner { pid: 0, command: "unknown".into() });
-                    let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(Error::Held { pid: owner.pid, command: owner.command, waited_ms });
-                }
+            let file = open(path).map_err(fail)?;
+            waiting.lock(&file)?;
+            // Somebody may have replaced the file while we waited: then others lock another one.
+            let is_current = |there: std::fs::Metadata| {
+                file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+            };
+            if std::fs::metadata(path).is_ok_and(is_current) {
+                let mut lock = OwnerLock { file };
+                // Only a hint for people: on a full disk the lock holds all the same.
+                let _ = lock.sign();
+                return Ok(lock);
             }
         }
-        let mut lock = OwnerLock { file };
-        lock.sign().map_err(fail)?;
-        Ok(lock)
     }
 
     /// Writes down who holds it.
@@ -64,6 +73,34 @@ impl OwnerLock {
     }
 }
 
+/// A wait for a lock with an end.
+struct Waiting<'a> {
+    path: &'a Path,
+    start: Instant,
+    wait: Duration,
+}
+
+impl Waiting<'_> {
+    fn lock(&self, file: &File) -> Result<(), Error> {
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(source)) => {
+                    return Err(Error::Io { path: self.path.to_owned(), source });
+                }
+                Err(TryLockError::WouldBlock) if self.start.elapsed() < self.wait => {
+                    std::thread::sleep(RETRY);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let owner = read_owner(self.path).unwrap_or(Owner { pid: 0, command: "unknown".into() });
+                    let waited_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    return Err(Error::Held { pid: owner.pid, command: owner.command, waited_ms });
+                }
+            }
+        }
+    }
+}
+
 impl Drop for OwnerLock {
     fn drop(&mut self) {
         // The name is wiped while the lock is still held, so a stale name never stands beside a free lock.
@@ -72,19 +109,20 @@ impl Drop for OwnerLock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)
+    let mut options = OpenOptions::new();
+    open_regular(options.read(true).write(true).create(true).truncate(false).mode(0o644), path)
 }
 
 fn read_owner(path: &Path) -> Option<Owner> {
     let mut text = String::new();
-    File::open(path).ok()?.take(512).read_to_string(&mut text).ok()?;
+    open_regular(OpenOptions::new().read(true), path).ok()?.take(512).read_to_string(&mut text).ok()?;
     let (pid, command) = text.split_once('\n')?;
     Some(Owner { pid: pid.parse().ok()?, command: command.trim().to_owned() })
 }
 
 /// Who holds the lock now, without waiting; `None` where nobody does.
 pub fn holder(path: &Path) -> io::Result<Option<Owner>> {
-    let file = match File::open(path) {
+    let file = match open_regular(OpenOptions::new().read(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

@@ -10,18 +10,13 @@ use baton_ledger::keyring::{KeyRing, LedgerIdentity};
 use baton_ledger::merkle::Frontier;
 use baton_ledger::seal::{Proposal, Receipt, Refusal};
 
-/// One append-only, hash-chained journal.
+/// What is in a journal, for those who only look.
 ///
 /// What breaks if an implementation lies:
-/// - `append` returns before the events are durable: a crash loses what a caller already acted on;
-/// - `append` is not atomic: a decision is half recorded and replay reaches a state that never was;
-/// - `append` ignores `decided_on`: two agents win the same race;
 /// - positions are handed out that later disappear: readers that follow by position skip events;
-/// - `read` shows events before they are durable: a reader reacts to something that a crash undoes.
-pub trait Journal: Send + Sync {
-    /// Appends the events of one decision, all or none, in order, and returns once they are durable.
-    fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError>;
-
+/// - something is shown before it is durable: a reader reacts to what a crash undoes;
+/// - a line is shown that is not the one that was sealed: every proof made of it is refused elsewhere.
+pub trait History: Send + Sync {
     /// The name and key of this ledger.
     fn ledger(&self) -> LedgerIdentity;
 
@@ -29,7 +24,7 @@ pub trait Journal: Send + Sync {
     fn size(&self) -> u64;
 
     /// The tree over all durable events.
-    fn tree(&self) -> Frontier;
+    fn tree(&self) -> Result<Frontier, ReadError>;
 
     /// A stored node of the tree, by its place in order of completion.
     fn node(&self, index: u64) -> Result<Digest, ReadError>;
@@ -51,6 +46,17 @@ pub trait Journal: Send + Sync {
 
     /// The position of an event, or `None`.
     fn find(&self, id: EventId) -> Result<Option<u64>, ReadError>;
+}
+
+/// One append-only, hash-chained journal.
+///
+/// What breaks if an implementation lies:
+/// - `append` returns before the events are durable: a crash loses what a caller already acted on;
+/// - `append` is not atomic: a decision is half recorded and replay reaches a state that never was;
+/// - `append` ignores `decided_on`: two agents win the same race.
+pub trait Journal: History {
+    /// Appends the events of one decision, all or none, in order, and returns once they are durable.
+    fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError>;
 }
 
 /// Content-addressed bytes.
@@ -100,6 +106,9 @@ pub enum AppendError {
     /// Writing failed before anything was promised; it was taken back. The journal goes on.
     #[error("writing failed and was taken back: {0}")]
     Write(String),
+    /// What is needed to judge the decision could not be read; nothing was written. The journal goes on.
+    #[error("the ledger's past could not be read: {0}")]
+    Unreadable(String),
     /// A sync failed, or a write could not be taken back. Whether the events are durable is unknown; nothing more is written until the
     /// journal is opened anew.
     #[error("the journal stopped: {0}")]
@@ -113,6 +122,9 @@ pub enum ReadError {
     Io { path: PathBuf, source: io::Error },
     #[error("position {pos} of the journal does not read as a record: {why}")]
     Damaged { pos: u64, why: String },
+    /// The index leads astray. The journal may be whole: rebuilding the index tells.
+    #[error("the index is damaged: {0}")]
+    Index(String),
 }
 
 /// Why a journal does not open.

@@ -6,7 +6,7 @@ use baton_ledger::key::{PublicKey, SecretKey};
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal};
 
 use crate::journal::fs::own_event;
-use crate::ports::{AppendError, Journal, ReadError};
+use crate::ports::{AppendError, History, Journal, ReadError};
 
 /// An agent's key in the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Error {
 }
 
 /// All keys that were ever registered.
-pub fn agent_keys(journal: &dyn Journal) -> Result<Vec<AgentKey>, ReadError> {
+pub fn agent_keys(journal: &dyn History) -> Result<Vec<AgentKey>, ReadError> {
     let keys = journal.keys(TraceId::Ledger)?;
     let list = keys.iter().map(|(public, agent, roles, is_valid)| AgentKey {
         agent: agent.clone(),
@@ -43,7 +43,7 @@ pub fn agent_keys(journal: &dyn Journal) -> Result<Vec<AgentKey>, ReadError> {
 }
 
 /// The valid key of an agent.
-pub fn agent_key(journal: &dyn Journal, agent: &AgentName) -> Result<Option<AgentKey>, ReadError> {
+pub fn agent_key(journal: &dyn History, agent: &AgentName) -> Result<Option<AgentKey>, ReadError> {
     Ok(agent_keys(journal)?.into_iter().find(|key| key.agent == *agent && key.is_valid))
 }
 

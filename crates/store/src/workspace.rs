@@ -111,7 +111,7 @@ impl Workspace {
         lock: OwnerLock,
     ) -> Self {
         Workspace {
-            artifacts: ArtifactDir::new(layout.artifacts()),
+            artifacts: ArtifactDir::new(disk.clone(), layout.artifacts()),
             notes: NoteDir::new(disk, layout),
             layout: layout.clone(),
             journal,
@@ -167,7 +167,7 @@ impl Visit {
     pub fn open(layout: &Layout) -> Result<Self, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let reader = Reader::open(disk.clone(), layout)?;
-        let artifacts = ArtifactDir::new(layout.artifacts());
+        let artifacts = ArtifactDir::new(disk.clone(), layout.artifacts());
         Ok(Visit { layout: layout.clone(), reader, artifacts, notes: NoteDir::new(disk, layout) })
     }
 }

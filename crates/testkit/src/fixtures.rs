@@ -50,7 +50,7 @@ struct Builder {
 struct NoPast;
 
 impl Past for NoPast {
-    fn leaf_of(&self, _: TraceId, _: u64) -> Result<Option<Digest>, String> {
+    fn hash_of(&self, _: TraceId, _: u64) -> Result<Option<Digest>, String> {
         Ok(None)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It can also fail at a chosen operation: a short write, an error, a full disk, a sync that fails and loses pages, sudden death.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +35,8 @@ struct Inner {
     files: BTreeMap<u64, FileState>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
+    /// Durable as soon as they are made, as [`Disk::create_dir_all`] promises.
+    dirs: BTreeSet<PathBuf>,
     next_file: u64,
     rng: Rng,
     operations: u64,
@@ -57,6 +59,15 @@ enum Pending {
     Length(usize),
 }
 
+impl Pending {
+    fn apply(self, bytes: &mut Vec<u8>) {
+        match self {
+            Pending::Write { offset, bytes: written } => put(bytes, offset, &written),
+            Pending::Length(length) => bytes.resize(length, 0),
+        }
+    }
+}
+
 /// Writes reach the platter in pieces of this size, in any order.
 const SECTOR: usize = 512;
 
@@ -67,6 +78,7 @@ impl SimDisk {
                 files: BTreeMap::new(),
                 names: BTreeMap::new(),
                 durable_names: BTreeMap::new(),
+                dirs: BTreeSet::new(),
                 next_file: 0,
                 rng: Rng::new(seed),
                 operations: 0,
@@ -132,6 +144,7 @@ impl SimDisk {
                 files: kept_files,
                 names: kept_names.clone(),
                 durable_names: kept_names,
+                dirs: inner.dirs.clone(),
                 next_file: inner.next_file,
                 rng: Rng::new(inner.rng.number()),
                 operations: 0,
@@ -151,6 +164,7 @@ impl SimDisk {
                 files: inner.files.clone(),
                 names: inner.names.clone(),
                 durable_names: inner.durable_names.clone(),
+                dirs: inner.dirs.clone(),
                 next_file: inner.next_file,
                 rng: inner.rng.clone(),
                 operations: 0,
@@ -210,6 +224,14 @@ impl Inner {
         if self.is_dead { Err(io::Error::other("the machine is off")) } else { Ok(()) }
     }
 
+    /// A file can only be where its directory was made.
+    fn expect_dir(&self, path: &Path) -> io::Result<()> {
+        match path.parent().is_some_and(|dir| self.dirs.contains(dir)) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// Counts an operation that changes something, and gives what goes wrong with it.
     fn step(&mut self) -> io::Result<Option<Fault>> {
         self.alive()?;
@@ -248,6 +270,7 @@ impl Disk for SimDisk {
             (Some(id), _) => id,
             (None, Mode::Read | Mode::Write) => return Err(io::ErrorKind::NotFound.into()),
             (None, Mode::Create | Mode::CreateNew) => {
+                inner.expect_dir(path)?;
                 inner.whole_step()?;
                 inner.next_file += 1;
                 let id = inner.next_file;
@@ -266,12 +289,19 @@ impl Disk for SimDisk {
         Ok(names.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
     }
 
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
-        self.lock().alive()
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut inner = self.lock();
+        inner.alive()?;
+        if !inner.dirs.contains(dir) {
+            inner.whole_step()?;
+            inner.dirs.extend(dir.ancestors().map(Path::to_owned));
+        }
+        Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut inner = self.lock();
+        inner.expect_dir(to)?;
         inner.whole_step()?;
         let id = inner.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         inner.names.insert(to.to_owned(), id);
@@ -361,8 +391,9 @@ impl DiskFile for SimFile {
             file.pending.clear();
             return Err(if fault == Some(Fault::Full) { io::ErrorKind::StorageFull.into() } else { eio() });
         }
-        file.durable = file.current.clone();
-        file.pending.clear();
+        // Only what was written since: pages that an earlier, failed sync marked clean stay as they are.
+        let mut pending = std::mem::take(&mut file.pending);
+        pending.drain(..).for_each(|change| change.apply(&mut file.durable));
         Ok(())
     }
 }

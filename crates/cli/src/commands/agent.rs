@@ -8,7 +8,7 @@ use baton_ledger::key::PublicKey;
 use baton_ledger::keyring::LEDGER_AGENT;
 use baton_store::keys::{self, KeyStore};
 use baton_store::registry::{self, AgentKey as Registered};
-use baton_store::{AppendError, Journal, Workspace};
+use baton_store::{AppendError, History, Workspace};
 use serde_json::json;
 
 use crate::args::AgentKey;
@@ -179,7 +179,7 @@ fn read_public(path: &Path) -> Result<PublicKey, CliError> {
 }
 
 /// The agent's valid key, else the last one it had.
-fn latest(journal: &dyn Journal, agent: &AgentName) -> Result<Option<Known>, Stop> {
+fn latest(journal: &dyn History, agent: &AgentName) -> Result<Option<Known>, Stop> {
     let all: Vec<Registered> =
         registry::agent_keys(journal)?.into_iter().filter(|key| key.agent == *agent).collect();
     let to_known = |key: &Registered, status| Known {
@@ -203,7 +203,7 @@ fn latest(journal: &dyn Journal, agent: &AgentName) -> Result<Option<Known>, Sto
 
 /// Of the keys in question, the one whose end was recorded last.
 fn last_ended(
-    journal: &dyn Journal,
+    journal: &dyn History,
     is_wanted: &dyn Fn(KeyId) -> bool,
 ) -> Result<Option<(KeyId, Status)>, Stop> {
     let Some(summary) = journal.trace(TraceId::Ledger) else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use baton_core::TraceId;
 use baton_ledger::record::{Flaw, Line};
 use baton_store::journal::recover::Tail;
-use baton_store::{Journal as _, ReadError, StoredLine};
+use baton_store::{History as _, ReadError, StoredLine};
 
 use crate::args::Events;
 use crate::commands::Ended;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use baton_store::{Journal as _, Layout, Workspace};
+use baton_store::{History as _, Layout, Workspace};
 use serde_json::json;
 
 use crate::commands::Ended;

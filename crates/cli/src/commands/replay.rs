@@ -10,7 +10,7 @@ use baton_ledger::merkle::{Frontier, stored_index};
 use baton_ledger::record::Line;
 use baton_ledger::verify::identity;
 use baton_store::journal::recover::Tail;
-use baton_store::{Journal as _, Visit};
+use baton_store::{History as _, Visit};
 use serde_json::json;
 
 use crate::args::Replay;
@@ -182,7 +182,7 @@ fn rebuild(visit: &Visit, until: u64, differences: &mut Differences) -> Result<S
 fn compare_live(visit: &Visit, state: &State, differences: &mut Differences) -> Result<(), Stop> {
     let live = &visit.reader;
     differences.compare("size", state.tree.size(), live.size());
-    differences.compare("root", state.tree.root(), live.tree().root());
+    differences.compare("root", state.tree.root(), live.tree()?.root());
     if state.ledger.as_ref() != Some(&live.ledger()) {
         differences.push("the ledger's name or key".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use baton_ledger::record::Line;
 use baton_store::journal::recover::Tail;
-use baton_store::{Journal as _, Visit, clock, lock};
+use baton_store::{History as _, Visit, clock, lock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;

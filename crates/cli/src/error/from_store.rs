@@ -92,6 +92,7 @@ impl From<ReadError> for CliError {
             ReadError::Damaged { .. } => {
                 CliError::new(Code::RecordDamaged, error.to_string()).hint("baton verify")
             }
+            ReadError::Index(_) => CliError::new(Code::Io, error.to_string()).hint("baton doctor --fix"),
         }
     }
 }
@@ -127,6 +128,11 @@ impl From<AppendError> for CliError {
             AppendError::Write(why) => CliError::new(Code::Io, "writing failed; nothing was recorded")
                 .cause(why)
                 .hint("baton doctor"),
+            AppendError::Unreadable(why) => {
+                CliError::new(Code::Io, "the ledger's past could not be read; nothing was recorded")
+                    .cause(why)
+                    .hint("baton doctor --fix")
+            }
             AppendError::Poisoned(why) => CliError::new(
                 Code::Stopped,
                 "the journal stopped; whether the events are recorded is unknown",
@@ -160,7 +166,7 @@ impl From<Refusal> for CliError {
                 CliError::new(Code::IdTaken, text).hint(format!("baton trace prove {id}"))
             }
             Refusal::Form(_) => CliError::new(Code::EventForm, text),
-            Refusal::Unreadable(_) => CliError::new(Code::Io, text).hint("baton doctor"),
+            Refusal::Unreadable(_) => CliError::new(Code::Io, text).hint("baton doctor --fix"),
         }
     }
 }

@@ -342,7 +342,7 @@ fn a_past_that_cannot_be_read_decides_nothing() {
     #[derive(Debug)]
     struct Gone;
     impl Past for Gone {
-        fn leaf_of(&self, _: TraceId, _: u64) -> Result<Option<Digest>, String> {
+        fn hash_of(&self, _: TraceId, _: u64) -> Result<Option<Digest>, String> {
             Err("gone".into())
         }
 

@@ -7,7 +7,7 @@ use baton_core::{
     Uuid7,
 };
 use baton_ledger::body::Body;
-use baton_ledger::hash::{leaf, sha256};
+use baton_ledger::hash::sha256;
 use baton_ledger::key::SecretKey;
 use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::note::{Checkpoint, TraceHead};
@@ -112,13 +112,13 @@ pub(crate) fn unsigned(event: &Event) -> Checked {
 /// What a journal in memory remembers of its past.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryPast {
-    leaves: BTreeMap<(TraceId, u64), Digest>,
+    hashes: BTreeMap<(TraceId, u64), Digest>,
     ids: BTreeSet<EventId>,
 }
 
 impl Past for MemoryPast {
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
-        Ok(self.leaves.get(&(trace, seq)).copied())
+    fn hash_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
+        Ok(self.hashes.get(&(trace, seq)).copied())
     }
 
     fn has_id(&self, id: EventId) -> Result<bool, String> {
@@ -177,7 +177,7 @@ impl Writer {
         let receipts =
             self.chain.seal(proposal, &self.past, start, &mut self.bytes, |node| nodes.push(node))?;
         for receipt in &receipts {
-            self.past.leaves.insert((receipt.trace, receipt.seq), leaf(&receipt.hash));
+            self.past.hashes.insert((receipt.trace, receipt.seq), receipt.hash);
             self.past.ids.insert(receipt.id);
         }
         Ok(receipts)

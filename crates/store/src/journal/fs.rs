@@ -1,26 +1,23 @@
-//! The journal on disk: opens, recovers, appends with group commit, reads.
-//!
-//! [`FsJournal`] owns the data directory for writing; [`Reader`] needs no lock and sees what was durable when it was made.
+//! The journal on disk, as its one owner writes it: opens, recovers, appends with group commit. How it is read: [`super::reading`].
 
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use baton_core::event::Durability;
 use baton_core::limits::WRITE_BYTES_MAX;
-use baton_core::{Actor, Digest, Event, EventId, Payload, Role, TraceId};
-use baton_ledger::body::{Body, KeyEvent};
+use baton_core::{Actor, Digest, Event, Payload, Role, TraceId};
+use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
-use baton_ledger::keyring::{KeyRing, LEDGER_AGENT, LedgerIdentity};
-use baton_ledger::merkle::Frontier;
+use baton_ledger::keyring::{LEDGER_AGENT, LedgerIdentity};
 use baton_ledger::record::Line;
-use baton_ledger::seal::{Chain, Checked, Past, Proposal, Receipt, Refusal, TraceState};
+use baton_ledger::seal::{Chain, Checked, Proposal, Receipt, Refusal, TraceState};
 
 use super::checkpoints::NoteDir;
 use super::index::{Added, Index, Place};
 use super::keeper::Keeper;
 use super::quarantine::quarantine;
+use super::reading::{Reading, Reads};
 use super::recover::{self, Opened, Tail};
 use super::segments;
 use super::sequencer::Sequencer;
@@ -28,7 +25,7 @@ use super::writer::{SegmentWriter, WriteError};
 use crate::clock;
 use crate::disk::{Disk, Mode};
 use crate::layout::Layout;
-use crate::ports::{AppendError, Journal, OpenError, ReadError, StoredLine, TraceSummary};
+use crate::ports::{AppendError, History as _, Journal, OpenError, TraceSummary};
 
 /// How a journal writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,21 +66,13 @@ impl Default for Options {
 pub struct FsJournal {
     sequencer: Sequencer<Proposal, Answer>,
     core: Mutex<Core>,
-    shared: Arc<Shared>,
+    reading: Reading,
     keeper: Keeper,
+    checkpoint_after: Duration,
 }
 
 /// What a caller of `append` gets.
 type Answer = Result<Vec<Receipt>, AppendError>;
-
-/// What readers and the writer share.
-#[derive(Debug)]
-struct Shared {
-    disk: Arc<dyn Disk>,
-    layout: Layout,
-    ledger: LedgerIdentity,
-    index: RwLock<Index>,
-}
 
 /// What only the leader of a write touches.
 #[derive(Debug)]
@@ -165,14 +154,17 @@ impl FsJournal {
             disk.create_dir_all(&dir).map_err(OpenError::io("make", &dir))?;
         }
         let mut opening = Opening { quarantined: Vec::new(), index_rebuilt: opened.is_rebuilt };
-        let Opened { ledger, index, frontier, end, tail, .. } = opened;
+        let Opened { ledger, index, frontier, end, last_write, tail, .. } = opened;
         let traces = index.traces().map(|summary| (summary.trace, state_of(summary))).collect();
         let keys_unread = index
             .traces()
             .map(|summary| (summary.trace, index.key_events(summary.trace).to_vec()))
             .filter(|(_, keys)| !keys.is_empty())
             .collect();
-        let segment = SegmentWriter::resume(disk.clone(), layout, options, end)
+        // A clean end saves the index and cuts the pre-fill. After any other, the last write may be in the cache alone.
+        let is_clean = index.saved() == index.count() && tail == Tail::Clean;
+        let doubtful = last_write.filter(|_| !is_clean);
+        let segment = SegmentWriter::resume(disk.clone(), layout, options, end, doubtful)
             .map_err(OpenError::io("open", layout.segment(end.segment)))?;
         let chain = Chain::resume(ledger.clone(), frontier, traces, index.id_max());
         let core = Core { chain, segment, keys_unread, poison: None, buffer: Vec::new() };
@@ -193,13 +185,9 @@ impl FsJournal {
     ) -> FsJournal {
         let notes = NoteDir::new(disk.clone(), layout);
         let keeper = Keeper::new(notes, ledger.clone(), key, options);
-        let shared = Shared { disk, layout: layout.clone(), ledger, index: RwLock::new(index) };
-        FsJournal {
-            sequencer: Sequencer::default(),
-            core: Mutex::new(core),
-            shared: Arc::new(shared),
-            keeper,
-        }
+        let reading = Reading { disk, layout: layout.clone(), ledger, index: RwLock::new(index) };
+        let (sequencer, core) = (Sequencer::default(), Mutex::new(core));
+        FsJournal { sequencer, core, reading, keeper, checkpoint_after: options.checkpoint_after }
     }
 
     /// Moves torn bytes aside and records it. A crash on the way leaves either the torn bytes or the record, never neither.
@@ -210,8 +198,8 @@ impl FsJournal {
         torn: bool,
         opening: &mut Opening,
     ) -> Result<(), OpenError> {
-        let layout = &self.shared.layout;
-        let disk = &*self.shared.disk;
+        let layout = &self.reading.layout;
+        let disk = &*self.reading.disk;
         let mut found = Vec::new();
         if torn {
             found.push((layout.segment(end.segment), end.offset));
@@ -251,17 +239,25 @@ impl FsJournal {
 
     /// Ends cleanly: pre-fill cut, index saved, a checkpoint signed where one is due.
     pub fn close(self) -> Result<(), OpenError> {
-        let layout = &self.shared.layout;
+        let layout = &self.reading.layout;
         let mut core = lock(&self.core);
         if core.poison.is_none() {
             core.segment.close().map_err(OpenError::io("close", layout.events()))?;
-            let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+            let mut index = self.index_mut();
             if index.saved() != index.count() {
-                index.save(&*self.shared.disk).map_err(OpenError::io("save", layout.index()))?;
+                index.save(&*self.reading.disk).map_err(OpenError::io("save", layout.index()))?;
             }
         }
         drop(core);
-        self.keeper.finish().map_err(OpenError::io("write", layout.checkpoints()))
+        self.keeper.finish(self.is_waiting_long()).map_err(OpenError::io("write", layout.checkpoints()))
+    }
+
+    /// Whether the first event that no checkpoint covers is old enough for one, whoever appended it.
+    fn is_waiting_long(&self) -> bool {
+        let first = self.read(self.keeper.covered() + 1, 1).unwrap_or_default();
+        let line = first.first().and_then(|stored| Line::parse(stored.text.as_bytes()).ok());
+        let age_ms = line.map_or(0, |line| clock::now().unix_ms() - line.at.unix_ms());
+        u128::from(age_ms.max(0).unsigned_abs()) >= self.checkpoint_after.as_millis()
     }
 
     /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
@@ -295,7 +291,8 @@ impl FsJournal {
         core.buffer.clear();
         core.chain.begin_write();
         for job in &jobs[first..] {
-            if core.buffer.len() >= WRITE_BYTES_MAX {
+            // A write holds whole decisions; one that does not fit any more opens the next write.
+            if !core.buffer.is_empty() && core.buffer.len() + job.line_bytes_max() > WRITE_BYTES_MAX {
                 break;
             }
             let before = core.buffer.len();
@@ -324,8 +321,8 @@ impl FsJournal {
                     }
                 };
                 core.chain.undo_write();
-                let sealed = answers[first..].iter_mut().filter(|answer| answer.is_ok());
-                sealed.for_each(|answer| *answer = Err(error.clone()));
+                // Refusals too: they may rest on what has just been taken back.
+                answers[first..].iter_mut().for_each(|answer| *answer = Err(error.clone()));
             }
         }
     }
@@ -340,27 +337,29 @@ impl FsJournal {
         for checked in &job.events {
             let trace = checked.body().trace;
             if let Some(positions) = core.keys_unread.remove(&trace) {
-                match self.shared.read_keys(&positions) {
+                match self.reading.read_keys(&positions) {
                     Ok(keys) => core.chain.set_keys(trace, keys),
                     Err(error) => {
                         core.keys_unread.insert(trace, positions);
-                        return Err(AppendError::Write(error.to_string()));
+                        return Err(AppendError::Unreadable(error.to_string()));
                     }
                 }
             }
         }
-        let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
-        let sealed =
-            core.chain.seal(job, &IndexPast(&index), start, &mut core.buffer, |node| nodes.push(node));
+        let sealed = core.chain.seal(job, &self.reading, start, &mut core.buffer, |node| nodes.push(node));
         sealed.map_err(|refusal| match refusal {
-            Refusal::Unreadable(why) => AppendError::Write(why),
+            Refusal::Unreadable(why) => AppendError::Unreadable(why),
             refusal => AppendError::Refused(refusal),
         })
     }
 
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.reading.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Brings the index up to what was just made durable.
     fn project(&self, place: Place, added: &mut [Added], nodes: &[Digest]) {
-        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index_mut();
         let mut rest = nodes;
         for added in added {
             added.segment = place.segment;
@@ -371,19 +370,17 @@ impl FsJournal {
             index.add(added, mine);
             rest = others;
         }
-        let disk = &*self.shared.disk;
+        let disk = &*self.reading.disk;
         // The index can be rebuilt: an error here costs a slower start, never an event.
         if index.count() - index.saved() >= SAVE_EVERY {
-            let _ = lock_free_sync(&self.shared, place).and_then(|()| index.save(disk));
+            let segment = self.reading.layout.segment(place.segment);
+            // What the index vouches for must be durable first, also where appends are not.
+            let _ =
+                disk.open(&segment, Mode::Write).and_then(|file| file.sync()).and_then(|()| index.save(disk));
         } else if index.pending() > INDEX_PENDING_MAX {
             let _ = index.write_out(disk);
         }
     }
-}
-
-/// What the index vouches for must be durable first, also where appends are not.
-fn lock_free_sync(shared: &Shared, place: Place) -> io::Result<()> {
-    shared.disk.open(&shared.layout.segment(place.segment), Mode::Write)?.sync()
 }
 
 impl Drop for FsJournal {
@@ -441,143 +438,10 @@ pub fn own_event(trace: TraceId, payload: Payload) -> Result<Event, Refusal> {
     })
 }
 
-/// The durable past, as the sequencer asks for it.
-struct IndexPast<'a>(&'a Index);
-
-impl Past for IndexPast<'_> {
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
-        let read = || self.0.position_of(trace, seq)?.map(|pos| self.0.leaf(pos)).transpose();
-        read().map_err(|e: io::Error| e.to_string())
-    }
-
-    fn has_id(&self, id: EventId) -> Result<bool, String> {
-        self.0.find(id).map(|found| found.is_some()).map_err(|e| e.to_string())
-    }
-}
-
-impl Shared {
-    fn index(&self) -> std::sync::RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads the lines at these positions.
-    fn lines(&self, positions: &[u64]) -> Result<Vec<StoredLine>, ReadError> {
-        let index = self.index();
-        let mut out = Vec::with_capacity(positions.len());
-        let mut open: Option<(u64, Arc<dyn crate::disk::DiskFile>)> = None;
-        for pos in positions {
-            let path = self.layout.index();
-            let entry = index.entry(*pos).map_err(|source| ReadError::Io { path, source })?;
-            let path = self.layout.segment(entry.segment);
-            let fail = |source| ReadError::Io { path: path.clone(), source };
-            let file = match &open {
-                Some((segment, file)) if *segment == entry.segment => file.clone(),
-                _ => {
-                    let file = self.disk.open(&path, Mode::Read).map_err(fail)?;
-                    open.insert((entry.segment, file)).1.clone()
-                }
-            };
-            let mut bytes = vec![0; entry.length as usize];
-            file.read_exact_at(&mut bytes, entry.offset).map_err(fail)?;
-            let damaged = |why: String| ReadError::Damaged { pos: *pos, why };
-            let line = Line::parse(&bytes).map_err(|flaw| damaged(flaw.to_string()))?;
-            if line.pos != *pos || line.link_hash(&line.body_digest()) != line.hash {
-                return Err(damaged("it is not the record that the index knows".into()));
-            }
-            out.push(StoredLine { pos: *pos, text: line.text.to_owned() });
-        }
-        Ok(out)
-    }
-
-    /// The keys that the key events at these positions leave behind.
-    fn read_keys(&self, positions: &[u64]) -> Result<KeyRing, ReadError> {
-        let mut keys = KeyRing::default();
-        for stored in self.lines(positions)? {
-            let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
-            let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
-            let event = line.to_payload().ok().as_ref().and_then(KeyEvent::of);
-            let event = event.ok_or_else(|| damaged("not a key event".into()))?;
-            let signer = line.sig.map(|sig| sig.key);
-            keys.apply(&self.ledger, &event, signer).map_err(|fault| damaged(fault.to_string()))?;
-        }
-        Ok(keys)
-    }
-}
-
-/// The reading half, the same for owner and visitor.
-trait Reads {
-    fn shared(&self) -> &Shared;
-
-    fn index_error(&self) -> impl Fn(io::Error) -> ReadError {
-        |source| ReadError::Io { path: self.shared().layout.index(), source }
-    }
-}
-
 impl Reads for FsJournal {
-    fn shared(&self) -> &Shared {
-        &self.shared
+    fn reading(&self) -> &Reading {
+        &self.reading
     }
-}
-
-impl Reads for Reader {
-    fn shared(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-macro_rules! reading_half {
-    () => {
-        fn ledger(&self) -> LedgerIdentity {
-            self.shared().ledger.clone()
-        }
-
-        fn size(&self) -> u64 {
-            self.shared().index().count()
-        }
-
-        fn tree(&self) -> Frontier {
-            let index = self.shared().index();
-            index.frontier(index.count()).unwrap_or_default()
-        }
-
-        fn node(&self, at: u64) -> Result<Digest, ReadError> {
-            self.shared().index().node(at).map_err(self.index_error())
-        }
-
-        fn trace(&self, trace: TraceId) -> Option<TraceSummary> {
-            self.shared().index().trace(trace).cloned()
-        }
-
-        fn traces(&self) -> Vec<TraceSummary> {
-            self.shared().index().traces().cloned().collect()
-        }
-
-        fn keys(&self, trace: TraceId) -> Result<KeyRing, ReadError> {
-            let positions = self.shared().index().key_events(trace).to_vec();
-            self.shared().read_keys(&positions)
-        }
-
-        fn read(&self, from: u64, limit: usize) -> Result<Vec<StoredLine>, ReadError> {
-            let from = from.max(1);
-            let last = self.size().min(from.saturating_add(limit as u64) - 1);
-            self.shared().lines(&(from..=last).collect::<Vec<_>>())
-        }
-
-        fn read_trace(
-            &self,
-            trace: TraceId,
-            from_seq: u64,
-            limit: usize,
-        ) -> Result<Vec<StoredLine>, ReadError> {
-            let positions =
-                self.shared().index().positions(trace, from_seq, limit).map_err(self.index_error())?;
-            self.shared().lines(&positions)
-        }
-
-        fn find(&self, id: EventId) -> Result<Option<u64>, ReadError> {
-            self.shared().index().find(id).map_err(self.index_error())
-        }
-    };
 }
 
 impl Journal for FsJournal {
@@ -585,35 +449,4 @@ impl Journal for FsJournal {
         let answer = self.sequencer.submit(proposal, |jobs| self.serve(jobs));
         answer.unwrap_or_else(|| Err(AppendError::Poisoned("the writing thread panicked".into())))
     }
-
-    reading_half!();
-}
-
-/// A journal that is only read. Takes no lock; shows what was there when it was opened.
-#[derive(Debug)]
-pub struct Reader {
-    shared: Shared,
-    pub tail: Tail,
-}
-
-impl Reader {
-    pub fn open(disk: Arc<dyn Disk>, layout: &Layout) -> Result<Reader, OpenError> {
-        let opened = recover::open(&disk, layout, Mode::Read)?;
-        let index = RwLock::new(opened.index);
-        let shared = Shared { disk, layout: layout.clone(), ledger: opened.ledger, index };
-        Ok(Reader { shared, tail: opened.tail })
-    }
-
-    /// Event ids that start with these characters.
-    pub fn find_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<(EventId, u64)>, ReadError> {
-        self.shared.index().find_prefix(prefix, limit).map_err(self.index_error())
-    }
-}
-
-impl Journal for Reader {
-    fn append(&self, _: Proposal) -> Result<Vec<Receipt>, AppendError> {
-        Err(AppendError::Write("this journal is open for reading only".into()))
-    }
-
-    reading_half!();
 }

@@ -1,8 +1,11 @@
 //! The index: a projection of the journal that is rebuilt when lost, so that no call reads everything.
 //!
-//! Four files only ever grow: `entries` (64 bytes an event), `nodes` (32 bytes a tree node, in order of completion), `traces` (the ends of traces, the last one
+//! Four files only ever grow: `entries` (72 bytes an event), `nodes` (32 bytes a tree node, in order of completion), `traces` (the ends of traces, the last one
 //! of each counts) and `keys` (where key events lie). `meta` says how much of each is good; it is replaced atomically after the others are synced. What the journal
-//! has beyond that is read again at open. Lines that it leads to are re-read and re-hashed when they are used.
+//! has beyond that is read again at open.
+//!
+//! Nothing in it is believed because it is there: each entry carries a check of its own, `meta` the hashes of `traces` and `keys` and the tree's root, a proof is checked
+//! before it is handed out, and lines that it leads to are hashed again. What does not hold together is rebuilt.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_core::{Digest, EventId, TraceId, Uuid7};
-use baton_ledger::hash::sha256;
+use baton_ledger::hash::{Hasher, sha256};
 use baton_ledger::merkle::{Frontier, stored_count, stored_index};
 
 use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
 use crate::ports::TraceSummary;
 
-const ENTRY: usize = 64;
+const ENTRY: usize = 72;
+/// Entries that a search reads at a time.
+const ENTRIES_AT_ONCE: u64 = 1024;
 const NODE: usize = 32;
 const TRACE: usize = 96;
 const KEY: usize = 16;
@@ -77,6 +82,8 @@ struct Column {
     file: Option<Arc<dyn DiskFile>>,
     written: u64,
     tail: Vec<u8>,
+    /// Over everything that is written; only for the columns that are read whole.
+    hasher: Hasher,
 }
 
 impl Column {
@@ -102,6 +109,7 @@ impl Column {
             None => self.file.insert(disk.open(path, Mode::Create)?).clone(),
         };
         file.write_all_at(&self.tail, self.written)?;
+        self.hasher.update(&self.tail);
         self.written += self.tail.len() as u64;
         self.tail.clear();
         Ok(())
@@ -148,11 +156,8 @@ impl Index {
         let meta = Meta::parse(&read_file(disk, &index.dir.join("meta"), 4096).ok()?)?;
         let column = |name: &str, length: u64| -> Option<Column> {
             let file = disk.open(&index.dir.join(name), mode).ok()?;
-            (file.length().ok()? >= length).then_some(Column {
-                file: Some(file),
-                written: length,
-                tail: Vec::new(),
-            })
+            let is_long_enough = file.length().ok()? >= length;
+            is_long_enough.then_some(Column { file: Some(file), written: length, ..Column::default() })
         };
         index.entries = column("entries", meta.count * ENTRY as u64)?;
         index.nodes = column("nodes", stored_count(meta.count) * NODE as u64)?;
@@ -161,11 +166,13 @@ impl Index {
         (index.count, index.saved, index.id_max) = (meta.count, meta.count, meta.id_max);
         index.load_traces()?;
         index.load_keys()?;
-        Some(index)
+        let holds = (meta.trace_hash, meta.key_hash, meta.root)
+            == (index.trace_log.hash(), index.key_log.hash(), index.frontier(index.count).ok()?.root());
+        holds.then_some(index)
     }
 
     fn load_traces(&mut self) -> Option<()> {
-        for row in self.trace_log.all()?.chunks_exact(TRACE) {
+        for row in self.trace_log.read_all()?.chunks_exact(TRACE) {
             let summary = TraceSummary {
                 trace: TraceId::from_key(row[..16].try_into().ok()?)?,
                 first_pos: number(&row[16..24])?,
@@ -191,7 +198,7 @@ impl Index {
     }
 
     fn load_keys(&mut self) -> Option<()> {
-        for row in self.key_log.all()?.chunks_exact(KEY) {
+        for row in self.key_log.read_all()?.chunks_exact(KEY) {
             let no = u32::from_le_bytes(row[..4].try_into().ok()?);
             let trace = *self.by_no.get(no as usize)?;
             self.keys.entry(trace).or_default().push(number(&row[8..16])?);
@@ -357,28 +364,48 @@ impl Index {
             if self.entry(middle)?.id < id { low = middle + 1 } else { high = middle }
         }
         const NEAR: u64 = 2048;
-        let near = low.saturating_sub(NEAR).max(1)..=(low + NEAR).min(self.count);
-        for pos in near.chain(1..=self.count) {
-            if self.entry(pos)?.id == id {
-                return Ok(Some(pos));
-            }
+        let mut found = None;
+        let mut look = |pos, known| {
+            found = (known == id).then_some(pos);
+            found.is_none()
+        };
+        if self.scan(low.saturating_sub(NEAR).max(1), low + NEAR, &mut look)? {
+            self.scan(1, self.count, &mut look)?;
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// Every id that starts with these characters, at most `limit`.
     pub fn find_prefix(&self, prefix: &str, limit: usize) -> io::Result<Vec<(EventId, u64)>> {
         let mut out = Vec::new();
-        for pos in 1..=self.count {
-            let id = self.entry(pos)?.id;
+        self.scan(1, self.count, &mut |pos, id: EventId| {
             if id.to_string().starts_with(prefix) {
                 out.push((id, pos));
-                if out.len() == limit {
-                    break;
+            }
+            out.len() < limit
+        })?;
+        Ok(out)
+    }
+
+    /// Shows the ids at a range of positions, in order, as long as `look` wants more. Gives whether it still did at the end.
+    fn scan(&self, from: u64, to: u64, look: &mut dyn FnMut(u64, EventId) -> bool) -> io::Result<bool> {
+        let (mut pos, to) = (from, to.min(self.count));
+        while pos <= to {
+            // Where the file ends and the unwritten part begins, one read does not cover both.
+            let written = self.entries.written / ENTRY as u64;
+            let end = if pos <= written { to.min(written) } else { to };
+            let count = (end - pos + 1).min(ENTRIES_AT_ONCE);
+            let mut bytes = vec![0; count as usize * ENTRY];
+            self.entries.read((pos - 1) * ENTRY as u64, &mut bytes)?;
+            for entry in bytes.as_chunks::<ENTRY>().0 {
+                let entry = Entry::read(entry).ok_or(io::ErrorKind::InvalidData)?;
+                if !look(pos, entry.id) {
+                    return Ok(false);
                 }
+                pos += 1;
             }
         }
-        Ok(out)
+        Ok(true)
     }
 
     /// Number of bytes that are not written yet.
@@ -423,6 +450,9 @@ impl Index {
             trace_log: self.trace_log.written,
             key_log: self.key_log.written,
             id_max: self.id_max,
+            trace_hash: self.trace_log.hash(),
+            key_hash: self.key_log.hash(),
+            root: self.frontier(self.count)?.root(),
         };
         write_atomic(disk, &self.dir.join("meta"), meta.to_text().as_bytes())?;
         self.saved = self.count;
@@ -441,10 +471,16 @@ impl Index {
 }
 
 impl Column {
-    fn all(&self) -> Option<Vec<u8>> {
+    /// Everything that is written, which the hash then covers.
+    fn read_all(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(self.written).ok()?];
         self.read(0, &mut bytes).ok()?;
+        self.hasher.update(&bytes);
         Some(bytes)
+    }
+
+    fn hash(&self) -> Digest {
+        self.hasher.clone().finish()
     }
 }
 
@@ -458,9 +494,14 @@ impl Entry {
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.prev_pos.to_le_bytes());
         out.extend_from_slice(&self.skip_pos.to_le_bytes());
+        let check = fnv1a(&out[out.len() - (ENTRY - 8)..]);
+        out.extend_from_slice(&check.to_le_bytes());
     }
 
     fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
+        if number(&bytes[64..72])? != fnv1a(&bytes[..64]) {
+            return None;
+        }
         Some(Entry {
             id: EventId::new(Uuid7::from_bytes(bytes[..16].try_into().ok()?)?),
             segment: number(&bytes[16..24])?,
@@ -484,24 +525,35 @@ fn write_row(out: &mut Vec<u8>, summary: &TraceSummary) {
     out.extend_from_slice(&[0; TRACE - 73]);
 }
 
+/// FNV-1a of 64 bits: notices every change of a single byte. Against decay, not against malice.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
 fn number(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// How much of each file is good.
+/// How much of each file is good, and how to tell.
 struct Meta {
     count: u64,
     generation: u64,
     trace_log: u64,
     key_log: u64,
     id_max: Option<EventId>,
+    trace_hash: Digest,
+    key_hash: Digest,
+    root: Digest,
 }
+
+const META_HEADER: &str = "baton-index 2";
 
 impl Meta {
     fn to_text(&self) -> String {
         let id = self.id_max.map_or("none".to_owned(), |id| id.to_string());
         let numbers = format!("{} {} {} {}", self.count, self.generation, self.trace_log, self.key_log);
-        let body = format!("baton-index 1\n{numbers}\n{id}\n");
+        let hashes = format!("{} {} {}", self.trace_hash, self.key_hash, self.root);
+        let body = format!("{META_HEADER}\n{numbers}\n{id}\n{hashes}\n");
         format!("{body}{}\n", sha256(body.as_bytes()))
     }
 
@@ -510,7 +562,7 @@ impl Meta {
         let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
         let body = format!("{body}\n");
         let mut lines = body.lines();
-        if lines.next()? != "baton-index 1" || sha256(body.as_bytes()).to_string() != check {
+        if lines.next()? != META_HEADER || sha256(body.as_bytes()).to_string() != check {
             return None;
         }
         let numbers: Option<Vec<u64>> = lines.next()?.split(' ').map(|n| n.parse().ok()).collect();
@@ -519,6 +571,8 @@ impl Meta {
             "none" => None,
             id => Some(id.parse().ok()?),
         };
-        Some(Meta { count, generation, trace_log, key_log, id_max })
+        let hashes = lines.next()?.split(' ').map(|hash| Digest::from_hex(hash.as_bytes()));
+        let [trace_hash, key_hash, root] = hashes.collect::<Option<Vec<_>>>()?[..] else { return None };
+        Some(Meta { count, generation, trace_log, key_log, id_max, trace_hash, key_hash, root })
     }
 }

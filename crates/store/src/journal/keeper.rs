@@ -104,11 +104,17 @@ impl Keeper {
         }
     }
 
-    /// Ends the thread and signs what is due.
-    pub(crate) fn finish(&self) -> io::Result<()> {
+    /// Number of events that the latest checkpoint covers.
+    pub(crate) fn covered(&self) -> u64 {
+        self.inner.lock().signed
+    }
+
+    /// Ends the thread and signs what is due; everything that is new where that has waited long.
+    pub(crate) fn finish(&self, is_waiting_long: bool) -> io::Result<()> {
         self.stop();
         let state = self.inner.lock();
-        if self.inner.is_due(&state) { self.inner.keep(state).map(drop) } else { Ok(()) }
+        let is_due = self.inner.is_due(&state) || (is_waiting_long && state.latest.size() > state.signed);
+        if is_due { self.inner.keep(state).map(drop) } else { Ok(()) }
     }
 }
 

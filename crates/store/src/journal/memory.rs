@@ -4,15 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use baton_core::{Digest, Durability, EventId, Payload, TraceId};
 use baton_ledger::body::Body;
-use baton_ledger::hash::leaf;
 use baton_ledger::key::SecretKey;
 use baton_ledger::keyring::{KeyRing, LedgerIdentity};
-use baton_ledger::merkle::{Frontier, stored_index};
+use baton_ledger::merkle::Frontier;
 use baton_ledger::record::Line;
 use baton_ledger::seal::{Chain, Checked, Past, Proposal, Receipt, Refusal};
 
 use super::fs::own_event;
-use crate::ports::{AppendError, Journal, ReadError, StoredLine, TraceSummary};
+use crate::ports::{AppendError, History, Journal, ReadError, StoredLine, TraceSummary};
 
 /// Everything in one place, behind one lock.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ struct Inner {
     chain: Chain,
     lines: Vec<String>,
     nodes: Vec<Digest>,
-    places: Vec<(EventId, TraceId, u64)>,
+    places: Vec<Receipt>,
     firsts: Vec<(TraceId, u64)>,
 }
 
@@ -58,19 +57,16 @@ impl MemoryJournal {
 }
 
 /// What was there before the decision.
-struct Before<'a> {
-    nodes: &'a [Digest],
-    places: &'a [(EventId, TraceId, u64)],
-}
+struct Before<'a>(&'a [Receipt]);
 
 impl Past for Before<'_> {
-    fn leaf_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
-        let at = self.places.iter().position(|(_, t, s)| (*t, *s) == (trace, seq));
-        Ok(at.and_then(|at| self.nodes.get(stored_index(0, at as u64) as usize).copied()))
+    fn hash_of(&self, trace: TraceId, seq: u64) -> Result<Option<Digest>, String> {
+        let found = self.0.iter().find(|place| (place.trace, place.seq) == (trace, seq));
+        Ok(found.map(|place| place.hash))
     }
 
     fn has_id(&self, id: EventId) -> Result<bool, String> {
-        Ok(self.places.iter().any(|(known, ..)| *known == id))
+        Ok(self.0.iter().any(|place| place.id == id))
     }
 }
 
@@ -100,24 +96,19 @@ impl Journal for MemoryJournal {
         let Inner { chain, lines, nodes, places, firsts } = &mut *inner;
         let (mut bytes, mut new_nodes) = (Vec::new(), Vec::new());
         chain.begin_write();
-        let past = Before { nodes, places };
         let start = chain.frontier().size() + 1;
-        let receipts = chain.seal(&proposal, &past, start, &mut bytes, |node| new_nodes.push(node))?;
+        let receipts =
+            chain.seal(&proposal, &Before(places), start, &mut bytes, |node| new_nodes.push(node))?;
         nodes.extend(new_nodes);
         lines.extend(String::from_utf8_lossy(&bytes).lines().map(str::to_owned));
-        for receipt in &receipts {
-            debug_assert_eq!(
-                nodes.get(stored_index(0, receipt.pos - 1) as usize),
-                Some(&leaf(&receipt.hash))
-            );
-            places.push((receipt.id, receipt.trace, receipt.seq));
-            if receipt.seq == 1 {
-                firsts.push((receipt.trace, receipt.pos));
-            }
-        }
+        firsts
+            .extend(receipts.iter().filter(|receipt| receipt.seq == 1).map(|first| (first.trace, first.pos)));
+        places.extend_from_slice(&receipts);
         Ok(receipts)
     }
+}
 
+impl History for MemoryJournal {
     fn ledger(&self) -> LedgerIdentity {
         self.lock().chain.ledger().clone()
     }
@@ -126,8 +117,8 @@ impl Journal for MemoryJournal {
         self.lock().chain.frontier().size()
     }
 
-    fn tree(&self) -> Frontier {
-        self.lock().chain.frontier().clone()
+    fn tree(&self) -> Result<Frontier, ReadError> {
+        Ok(self.lock().chain.frontier().clone())
     }
 
     fn node(&self, index: u64) -> Result<Digest, ReadError> {
@@ -157,12 +148,11 @@ impl Journal for MemoryJournal {
 
     fn read_trace(&self, trace: TraceId, from_seq: u64, limit: usize) -> Result<Vec<StoredLine>, ReadError> {
         let inner = self.lock();
-        let places = inner.places.iter().zip(1..);
-        let wanted = places.filter(|((_, t, seq), _)| *t == trace && *seq >= from_seq).take(limit);
-        Ok(wanted.filter_map(|(_, pos)| inner.line(pos)).collect())
+        let wanted = inner.places.iter().filter(|place| place.trace == trace && place.seq >= from_seq);
+        Ok(wanted.take(limit).filter_map(|place| inner.line(place.pos)).collect())
     }
 
     fn find(&self, id: EventId) -> Result<Option<u64>, ReadError> {
-        Ok(self.lock().places.iter().position(|(known, ..)| *known == id).map(|at| at as u64 + 1))
+        Ok(self.lock().places.iter().find(|place| place.id == id).map(|place| place.pos))
     }
 }

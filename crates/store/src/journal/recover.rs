@@ -32,6 +32,8 @@ pub struct Opened {
     pub frontier: Frontier,
     /// Where the next line goes.
     pub end: Place,
+    /// Where the last physical write begins.
+    pub last_write: Option<Place>,
     pub tail: Tail,
     /// Whether the index had to be read again from the first line.
     pub is_rebuilt: bool,
@@ -109,8 +111,10 @@ fn read_on(
 ) -> Result<Opened, OpenError> {
     let mut scan = Scan::start(index, before).map_err(OpenError::io("read", layout.index()))?;
     let tail = scan.run(disk, layout, firsts)?;
+    let first = scan.commit.and_then(|commit| scan.index.entry(commit).ok());
     Ok(Opened {
         ledger: ledger.clone(),
+        last_write: first.map(|entry| Place { segment: entry.segment, offset: entry.offset }),
         end: scan.end.unwrap_or(Place { segment: 1, offset: 0 }),
         index: scan.index,
         frontier: scan.frontier,
@@ -211,6 +215,8 @@ struct Scan {
     frontier: Frontier,
     /// End of the last whole decision.
     end: Option<Place>,
+    /// `commit` of that decision.
+    commit: Option<u64>,
     before: Option<Before>,
     /// Events of a decision whose last one has not come yet.
     open: Vec<Added>,
@@ -221,7 +227,8 @@ struct Scan {
 impl Scan {
     fn start(index: Index, before: Option<Before>) -> io::Result<Scan> {
         let (end, frontier) = (index.end()?, index.frontier(index.count())?);
-        Ok(Scan { index, frontier, end, before, open: Vec::new(), ahead: BTreeMap::new() })
+        let commit = before.map(|before| before.commit);
+        Ok(Scan { index, frontier, end, commit, before, open: Vec::new(), ahead: BTreeMap::new() })
     }
 
     fn run(&mut self, disk: &dyn Disk, layout: &Layout, firsts: &[u64]) -> Result<Tail, OpenError> {
@@ -405,6 +412,7 @@ impl Scan {
         }
         self.ahead.clear();
         self.end = Some(end);
+        self.commit = self.before.map(|before| before.commit);
     }
 }
 

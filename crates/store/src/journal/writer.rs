@@ -63,14 +63,23 @@ impl SegmentWriter {
     }
 
     /// Goes on at the end of an existing journal. What lies beyond the end is cut by the first write.
+    ///
+    /// `doubtful` is where the last write begins, if nobody knows whether it was synced. Where a sync failed, its pages may count as clean although
+    /// they never reached the disk: only writing the same bytes again makes the next sync mean something.
     pub(crate) fn resume(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         options: Options,
         end: Place,
+        doubtful: Option<Place>,
     ) -> io::Result<Self> {
         let file = disk.open(&layout.segment(end.segment), Mode::Write)?;
-        // Whoever wrote this may have died before the sync: what is built on is made durable first, the segment's name too.
+        if let Some(start) = doubtful.filter(|start| start.segment == end.segment) {
+            let mut bytes = vec![0; end.offset.saturating_sub(start.offset) as usize];
+            file.read_exact_at(&mut bytes, start.offset)?;
+            file.write_all_at(&bytes, start.offset)?;
+        }
+        // What is built on is made durable first, the segment's name too.
         file.sync()?;
         disk.sync_dir(&layout.events())?;
         let length = file.length()?;

@@ -40,7 +40,7 @@ fn the_journal_on_disk_keeps_the_promises() {
 #[test]
 fn artifacts_on_disk_keep_the_promises() {
     let dir = tempfile::tempdir().unwrap();
-    run_artifacts(&ArtifactDir::new(dir.path().join("sha256")));
+    run_artifacts(&ArtifactDir::new(Arc::new(RealDisk), dir.path().join("sha256")));
 }
 
 #[test]

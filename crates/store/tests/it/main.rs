@@ -3,5 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 mod conformance;
+mod export;
+mod hostile;
+mod index;
+mod lock;
 mod open;
 mod sequencer;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_ledger::hash::sha256;
 use baton_ledger::record::Line;
 use baton_store::disk::RealDisk;
-use baton_store::{FsJournal, Journal, Layout, OpenError, Options};
+use baton_store::{FsJournal, History as _, Journal as _, Layout, OpenError, Options};
 use baton_testkit::builders::{decision, identity, new_trace, note, secret};
 use tempfile::TempDir;
 

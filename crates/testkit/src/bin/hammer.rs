@@ -10,7 +10,7 @@ use std::time::Duration;
 use baton_core::TraceId;
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::lock::OwnerLock;
-use baton_store::{FsJournal, Journal, Layout, Options};
+use baton_store::{FsJournal, History as _, Journal as _, Layout, Options};
 use baton_testkit::builders::{decision, note, secret};
 use baton_testkit::kill_disk::{KillDisk, Moment};
 

@@ -15,7 +15,7 @@ use baton_ledger::verify::{
 use baton_store::disk::RealDisk;
 use baton_store::journal::checkpoints::NoteDir;
 use baton_store::journal::segments::SegmentReader;
-use baton_store::{FsJournal, Journal, Layout, Options};
+use baton_store::{FsJournal, History as _, Journal as _, Layout, Options};
 use baton_testkit::builders::{decision, identity, new_trace, note, secret};
 use baton_testkit::deadline::within;
 use baton_testkit::kill_disk::Moment;

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use baton_core::Digest;
 use baton_ledger::record::Line;
-use baton_ledger::verify::{OpenSegments, Options as VerifyOptions, Segments, Severity, verify_journal};
+use baton_ledger::verify::{
+    ArtifactState, Artifacts as _, OpenSegments, Options as VerifyOptions, Segments, Severity, verify_journal,
+};
+use baton_store::artifacts::ArtifactDir;
 use baton_store::journal::Keeping;
 use baton_store::journal::checkpoints::NoteDir;
 use baton_store::journal::segments::SegmentReader;
-use baton_store::{AppendError, FsJournal, Journal, Layout, Options};
+use baton_store::{AppendError, ArtifactStore as _, FsJournal, History as _, Journal as _, Layout, Options};
 use baton_testkit::builders::{decision, identity, new_trace, note, secret};
 use baton_testkit::deadline::within;
 use baton_testkit::rng::{Rng, from_env};
@@ -74,6 +78,7 @@ fn simulate(seed: u64, lives: u64) -> (usize, u64) {
     create(&disk).close().unwrap();
     let traces: Vec<_> = (0..3).map(|_| new_trace()).collect();
     let mut acknowledged: BTreeSet<u64> = BTreeSet::new();
+    let mut stored: BTreeSet<(Digest, u64)> = BTreeSet::new();
     let mut faults = 0;
     let mut n = 0;
     for life in 0..lives {
@@ -85,6 +90,10 @@ fn simulate(seed: u64, lives: u64) -> (usize, u64) {
         let lost: Vec<_> = acknowledged.difference(&unique).collect();
         assert!(lost.is_empty(), "{why}: acknowledged and lost: {lost:?}");
         verify(&disk, &why);
+        let artifacts = ArtifactDir::new(Arc::new(disk.clone()), layout().artifacts());
+        for (sha256, bytes) in &stored {
+            assert_eq!(artifacts.check(sha256, *bytes), ArtifactState::Good, "{why}: {sha256}");
+        }
 
         let fault = [Fault::Error, Fault::Full, Fault::Short, Fault::Crash][rng.below(4) as usize];
         disk.fail_after(1 + rng.below(40), fault);
@@ -92,9 +101,16 @@ fn simulate(seed: u64, lives: u64) -> (usize, u64) {
             let trace = traces[rng.below(3) as usize];
             let numbers: Vec<u64> = (0..1 + rng.below(4)).map(|i| n + i).collect();
             n += 4;
+            if rng.chance(6) {
+                // Stored is stored, also where the event that would cite it never comes.
+                match artifacts.put(&mut format!("artifact {n}").repeat(100).as_bytes()) {
+                    Ok(artifact) => drop(stored.insert(artifact)),
+                    Err(_) => faults += 1,
+                }
+            }
             match journal.append(decision(numbers.iter().map(|n| note(trace, 0, *n)).collect())) {
                 Ok(_) => acknowledged.extend(numbers),
-                Err(AppendError::Full(_) | AppendError::Write(_)) => faults += 1,
+                Err(AppendError::Full(_) | AppendError::Write(_) | AppendError::Unreadable(_)) => faults += 1,
                 Err(AppendError::Poisoned(_)) => {
                     faults += 1;
                     let again = journal.append(decision(vec![note(trace, 0, n)]));

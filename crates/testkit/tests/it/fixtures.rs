@@ -134,7 +134,7 @@ fn ours(dir: &Path) -> Value {
         Ok(Box::new(SegmentReader::open(Arc::new(RealDisk), &layout).map_err(|e| e.to_string())?))
     };
     let kept = NoteDir::new(Arc::new(RealDisk), &layout).all().unwrap();
-    let artifacts = ArtifactDir::new(layout.artifacts());
+    let artifacts = ArtifactDir::new(Arc::new(RealDisk), layout.artifacts());
     verify_journal(&open, Some(&artifacts), &Options { kept, threads: 2, ..Options::default() }).to_json()
 }
 

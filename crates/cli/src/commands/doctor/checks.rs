@@ -12,7 +12,7 @@ use baton_store::journal::index::Index;
 use baton_store::journal::recover::{self, Tail};
 use baton_store::journal::segments;
 use baton_store::keys::{self, KeyStore};
-use baton_store::{Journal as _, Layout, OpenError, Visit, clock, lock};
+use baton_store::{History as _, Layout, OpenError, Visit, clock, lock};
 
 use super::{Status, Verdict};
 use crate::context::{Activity, Context, disk, visit};

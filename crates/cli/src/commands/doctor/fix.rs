@@ -8,7 +8,7 @@ use baton_store::disk::Mode;
 use baton_store::journal::recover::{self, Tail};
 use baton_store::keys::KeyStore;
 use baton_store::lock::OwnerLock;
-use baton_store::{Journal as _, Layout, OpenError};
+use baton_store::{History as _, Layout, OpenError};
 
 use super::checks::mode;
 use crate::context::{Context, disk};

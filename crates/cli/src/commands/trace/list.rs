@@ -1,7 +1,7 @@
 //! `baton trace ls`: every trace at a glance, in the order of their first events.
 
 use baton_core::{Payload, Timestamp, TraceId};
-use baton_store::{Journal, TraceSummary, clock};
+use baton_store::{History, TraceSummary, clock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
@@ -52,7 +52,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn to_json(journal: &dyn Journal, summary: &TraceSummary) -> Result<Value, Stop> {
+fn to_json(journal: &dyn History, summary: &TraceSummary) -> Result<Value, Stop> {
     let mut out = json!({
         "trace": summary.trace.to_string(),
         "events": summary.seq,
@@ -66,7 +66,7 @@ fn to_json(journal: &dyn Journal, summary: &TraceSummary) -> Result<Value, Stop>
 }
 
 /// The title that a trace was opened with.
-pub(super) fn title(journal: &dyn Journal, summary: &TraceSummary) -> Result<Option<String>, Stop> {
+pub(super) fn title(journal: &dyn History, summary: &TraceSummary) -> Result<Option<String>, Stop> {
     let lines = journal.read(summary.first_pos, 1)?;
     let Some(stored) = lines.first() else { return Ok(None) };
     let line = parse(stored)?;
@@ -76,7 +76,7 @@ pub(super) fn title(journal: &dyn Journal, summary: &TraceSummary) -> Result<Opt
     })
 }
 
-fn last_at(journal: &dyn Journal, summary: &TraceSummary) -> Result<Option<Timestamp>, Stop> {
+fn last_at(journal: &dyn History, summary: &TraceSummary) -> Result<Option<Timestamp>, Stop> {
     let lines = journal.read(summary.last_pos, 1)?;
     Ok(lines.first().map(parse).transpose()?.map(|line| line.at))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use baton_core::limits::NOTE_BYTES_MAX;
 use baton_ledger::merkle::Frontier;
 use baton_ledger::note::{Note, Statement};
-use baton_store::{Journal as _, ReadError};
+use baton_store::{History as _, ReadError};
 use serde_json::json;
 
 use crate::args::TraceProve;

@@ -1,7 +1,7 @@
 //! `baton trace show ID`: the events of one trace, in order.
 
 use baton_ledger::record::Line;
-use baton_store::{Journal as _, ReadError, StoredLine, TraceSummary, Visit};
+use baton_store::{History as _, ReadError, StoredLine, TraceSummary, Visit};
 
 use super::list::title;
 use crate::commands::Ended;

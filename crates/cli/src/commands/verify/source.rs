@@ -19,7 +19,7 @@ use baton_store::journal::checkpoints::NoteDir;
 use baton_store::journal::recover::Tail;
 use baton_store::journal::segments::{self, Found, LineReader, SegmentReader};
 use baton_store::layout::parse_segment_name;
-use baton_store::{Journal as _, Layout};
+use baton_store::{History as _, Layout};
 
 use crate::context::{Activity, Context, disk, visit};
 use crate::error::{CliError, Code};
@@ -70,7 +70,7 @@ impl Source {
             Source::Unreadable(why) => Ok(Report::cannot_tell(FindingCode::Unreadable, why)),
             Source::Segment(path) => segment(&path, &options),
             Source::Directory(layout) => Ok(believe(&layout, |layout| {
-                let artifacts = ArtifactDir::new(layout.artifacts());
+                let artifacts = ArtifactDir::new(disk(), layout.artifacts());
                 match read_notes(layout, &mut options) {
                     Ok(()) => {
                         verify_journal(&|| open_journal(layout), Some(&artifacts as &dyn Artifacts), &options)
@@ -79,7 +79,7 @@ impl Source {
                 }
             })),
             Source::Trace(layout, trace) => Ok(believe(&layout, |layout| {
-                let artifacts = ArtifactDir::new(layout.artifacts());
+                let artifacts = ArtifactDir::new(disk(), layout.artifacts());
                 let open = || open_journal(layout);
                 match read_notes(layout, &mut options).and_then(|()| ledger_identity(layout)) {
                     Ok(ledger) => {

@@ -1,0 +1,166 @@
+//! The index is only a way to find things: whatever happens to it, nobody is shown a wrong event and nothing wrong is sealed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::{Digest, Role, Seen};
+use baton_ledger::body::Body;
+use baton_ledger::record::Line;
+use baton_ledger::seal::Checked;
+use baton_ledger::verify::{OpenSegments, Options as VerifyOptions, Segments, Severity, verify_journal};
+use baton_store::disk::RealDisk;
+use baton_store::export::Exporter;
+use baton_store::journal::Reader;
+use baton_store::journal::checkpoints::NoteDir;
+use baton_store::journal::segments::SegmentReader;
+use baton_store::registry::{self, signed_own};
+use baton_store::{AppendError, FsJournal, History, Journal as _, Layout, Options, ReadError};
+use baton_testkit::builders::{agent, decision, event, identity, new_trace, note, secret};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn options() -> Options {
+    // One checkpoint in the middle, so that there are events on both sides of it.
+    Options { segment_bytes: 4096, checkpoint_every: 10, ..Options::default() }
+}
+
+/// A ledger with keys, two traces and a few events.
+fn ledger() -> TempDir {
+    let (dir, key, signer) = (tempfile::tempdir().unwrap(), secret(1), secret(2));
+    let layout = Layout::new(dir.path());
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options()).unwrap();
+    let (worker, roles) = (agent("worker"), [Role::Executor]);
+    registry::bind(&journal, &key, &worker, signer.public(), &roles).unwrap();
+    let registered = registry::agent_key(&journal, &worker).unwrap().unwrap();
+    for trace in [new_trace(), new_trace()] {
+        let mut events = Vec::new();
+        registry::preface(&journal, &key, trace, &registered, &mut events).unwrap();
+        events.push(note(trace, 0, 0));
+        journal.append(decision(events)).unwrap();
+    }
+    for n in 0..10 {
+        let trace = journal.traces()[1 + (n % 2) as usize].trace;
+        journal.append(decision(vec![note(trace, 1, n)])).unwrap();
+    }
+    journal.close().unwrap();
+    dir
+}
+
+/// Everything that a reader can ask for, in one list; an answer is a value or an error, never another value.
+fn answers(journal: &dyn History, notes: &NoteDir) -> Vec<Result<String, ReadError>> {
+    let key = secret(1);
+    let exporter = Exporter { journal, key: &key, notes };
+    let mut out = vec![Ok(format!("{:?}", journal.traces()))];
+    for summary in journal.traces() {
+        out.push(journal.keys(summary.trace).map(|keys| format!("{keys:?}")));
+        for seq in 1..=summary.seq {
+            out.push(journal.read_trace(summary.trace, seq, 1).map(|lines| format!("{lines:?}")));
+        }
+    }
+    for pos in 1..=journal.size() {
+        let lines = journal.read(pos, 1);
+        let id = lines.as_ref().ok().and_then(|lines| Some(Line::parse(lines[0].text.as_bytes()).ok()?.id));
+        out.push(lines.map(|lines| format!("{lines:?}")));
+        out.push(match id {
+            Some(id) => journal.find(id).map(|found| format!("{found:?}")),
+            None => Err(ReadError::Index("not asked".into())),
+        });
+        out.push(exporter.prove(pos).map_err(|error| ReadError::Index(error.to_string())));
+    }
+    out
+}
+
+fn index_files(dir: &TempDir) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(dir.path().join("index")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_flipped_bit_in_any_byte_of_the_index_never_shows_anything_wrong() {
+    let dir = ledger();
+    let layout = Layout::new(dir.path());
+    let notes = NoteDir::new(Arc::new(RealDisk), &layout);
+    let good: Vec<String> = {
+        let reader = Reader::open(Arc::new(RealDisk), &layout).unwrap();
+        answers(&reader, &notes).into_iter().map(Result::unwrap).collect()
+    };
+    for path in index_files(&dir) {
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&path, changed).unwrap();
+            let reader = Reader::open(Arc::new(RealDisk), &layout).unwrap();
+            let got = answers(&reader, &notes);
+            assert_eq!(got.len(), good.len(), "{} byte {at}", path.display());
+            for (got, good) in got.iter().zip(&good) {
+                assert!(
+                    got.as_ref().is_err() || got.as_ref().ok() == Some(good),
+                    "{} byte {at}",
+                    path.display()
+                );
+            }
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_index_never_seals_anything_wrong() {
+    for (file, step) in [("entries", 41), ("keys", 3), ("nodes", 61), ("traces.1", 23)] {
+        let length = fs::metadata(ledger().path().join("index").join(file)).unwrap().len() as usize;
+        for at in (0..length).step_by(step) {
+            let dir = ledger();
+            let (layout, path) = (Layout::new(dir.path()), dir.path().join("index").join(file));
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[at] ^= 1;
+            fs::write(&path, bytes).unwrap();
+            let opened = FsJournal::open(Arc::new(RealDisk), &layout, |_| Ok(secret(1)), options());
+            let (journal, _) = opened.unwrap_or_else(|e| panic!("{file} byte {at}: {e}"));
+            let summary = journal.traces()[1].clone();
+            let mut seeing = event(summary.trace, "note", json!({"n": 1}));
+            let hash = journal.read_trace(summary.trace, 2, 1).ok();
+            let hash = hash.map_or(Digest::ZERO, |lines| Line::parse(lines[0].text.as_bytes()).unwrap().hash);
+            seeing.seen = Some(Seen { seq: 2, hash });
+            let signer = secret(2);
+            let seeing = Checked::just_signed(Body::signed(seeing, &signer).unwrap(), &signer);
+            // Either it is refused as unreadable, or everything that was sealed verifies.
+            for event in [seeing, note(summary.trace, 1, 99)] {
+                let appended = journal.append(decision(vec![event]));
+                let is_honest = matches!(appended, Ok(_) | Err(AppendError::Unreadable(_)));
+                assert!(is_honest, "{file} byte {at}: {appended:?}");
+            }
+            journal.close().unwrap();
+            let reader = || -> Result<Box<dyn Segments>, String> {
+                SegmentReader::open(Arc::new(RealDisk), &layout)
+                    .map(|reader| Box::new(reader) as Box<dyn Segments>)
+                    .map_err(|e| e.to_string())
+            };
+            let kept = NoteDir::new(Arc::new(RealDisk), &layout).all().unwrap();
+            let options = VerifyOptions { kept, ..VerifyOptions::default() };
+            let report = verify_journal(&reader as OpenSegments<'_>, None, &options);
+            let mut alarms = report.findings.iter().filter(|found| found.code.severity() > Severity::Warning);
+            assert_eq!(alarms.next(), None, "{file} byte {at}");
+        }
+    }
+}
+
+#[test]
+fn an_index_of_an_earlier_form_is_rebuilt() {
+    let dir = ledger();
+    let meta = dir.path().join("index/meta");
+    let text = fs::read_to_string(&meta).unwrap();
+    let body: String = text.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let body = body.replace("baton-index 2", "baton-index 1");
+    fs::write(&meta, format!("{body}{}\n", baton_ledger::hash::sha256(body.as_bytes()))).unwrap();
+    let layout = Layout::new(dir.path());
+    let (journal, opening) =
+        FsJournal::open(Arc::new(RealDisk), &layout, |_| Ok(secret(1)), options()).unwrap();
+    assert!(opening.index_rebuilt);
+    let trace = journal.traces()[1].trace;
+    let closed = baton_core::Payload::TraceClosed { reason: "done".into() };
+    journal.append(decision(vec![signed_own(trace, closed, &secret(1)).unwrap()])).unwrap();
+}
