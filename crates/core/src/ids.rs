@@ -38,6 +38,11 @@ impl Uuid7 {
         &self.0
     }
 
+    /// The moment that it carries, in milliseconds since 1970.
+    pub fn unix_ms(&self) -> i64 {
+        self.0[..6].iter().fold(0, |ms, byte| ms << 8 | i64::from(*byte))
+    }
+
     /// Takes the 16 bytes back, or `None` where they are not of version 7.
     pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
         (bytes[6] >> 4 == 7 && bytes[8] >> 6 == 2).then_some(Uuid7(bytes))

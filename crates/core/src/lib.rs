@@ -7,6 +7,7 @@ pub mod decision;
 pub mod event;
 pub mod ids;
 pub mod limits;
+pub mod offer;
 pub mod roles;
 pub mod time;
 

@@ -16,6 +16,9 @@ pub enum Role {
     System,
 }
 
+/// The agent name under which Baton itself acts.
+pub const OWN_AGENT: &str = "baton";
+
 /// Why a text is not a [`Role`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a role (planner, executor, critic, auditor, operator, system), got {0:?}")]

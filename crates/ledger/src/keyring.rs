@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use baton_core::roles::OWN_AGENT;
 use baton_core::{AgentName, KeyGrant, KeyId, Origin, Role};
 
 use crate::body::KeyEvent;
@@ -15,9 +16,6 @@ pub struct LedgerIdentity {
     pub origin: Origin,
     pub key: PublicKey,
 }
-
-/// The agent name under which Baton itself acts.
-pub const LEDGER_AGENT: &str = "baton";
 
 /// The keys that a trace knows, valid or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,8 +61,8 @@ impl KeyRing {
         role: Role,
     ) -> Result<(PublicKey, Result<(), Fault>), Fault> {
         if key == ledger.key.id() {
-            if agent != LEDGER_AGENT {
-                let bound = LEDGER_AGENT.to_owned();
+            if agent != OWN_AGENT {
+                let bound = OWN_AGENT.to_owned();
                 return Err(Fault::OtherAgent { key, bound, actor: agent.to_owned() });
             }
             return Ok((ledger.key, check_role(key, role, &[Role::System])));

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use baton_core::limits::SMALL_FILE_BYTES_MAX;
+use baton_core::roles::OWN_AGENT;
 use baton_core::{AgentName, KeyId, Payload, Role, TraceId};
 use baton_ledger::key::PublicKey;
-use baton_ledger::keyring::LEDGER_AGENT;
 use baton_store::keys::{self, KeyStore};
 use baton_store::registry::{self, AgentKey as Registered};
 use baton_store::{AppendError, History, Workspace};
@@ -24,8 +24,8 @@ use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let agent = &args.agent;
-    if agent.as_str() == LEDGER_AGENT {
-        let what = format!("the agent name `{LEDGER_AGENT}` stands for Baton itself");
+    if agent.as_str() == OWN_AGENT {
+        let what = format!("the agent name `{OWN_AGENT}` stands for Baton itself");
         return Err(CliError::new(Code::AgentReserved, what).hint("baton agent key NAME").into());
     }
     if let Some(reason) = &args.reason {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use baton_core::event::Durability;
 use baton_core::limits::WRITE_BYTES_MAX;
+use baton_core::roles::OWN_AGENT;
 use baton_core::{Actor, Digest, Event, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
-use baton_ledger::keyring::{LEDGER_AGENT, LedgerIdentity};
+use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::record::Line;
 use baton_ledger::seal::{Chain, Checked, Proposal, Receipt, Refusal, TraceState};
 
@@ -422,7 +423,7 @@ fn state_of(summary: &TraceSummary) -> TraceState {
 
 /// An event that Baton itself states, now.
 pub fn own_event(trace: TraceId, payload: Payload) -> Result<Event, Refusal> {
-    let agent = LEDGER_AGENT.parse().map_err(|e| Refusal::Form(format!("{e}")))?;
+    let agent = OWN_AGENT.parse().map_err(|e| Refusal::Form(format!("{e}")))?;
     Ok(Event {
         trace,
         id: clock::new_event_id(),

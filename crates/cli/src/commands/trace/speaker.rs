@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use baton_core::limits::CLOCK_SKEW_MS_MAX;
-use baton_core::roles::{must_be_signed, role_required};
+use baton_core::roles::{OWN_AGENT, must_be_signed, role_required};
 use baton_core::{Actor, AgentName, Event, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
-use baton_ledger::keyring::{Fault, LEDGER_AGENT};
+use baton_ledger::keyring::Fault;
 use baton_ledger::seal::{Checked, Proposal, Receipt};
 use baton_store::registry::{self, AgentKey};
 use baton_store::{Journal as _, Workspace, clock, keys};
@@ -65,9 +65,9 @@ impl Speaker<'_> {
             .as_ref()
             .map(|actor| &actor.agent)
             .or(self.agent)
-            .is_some_and(|a| a.as_str() == LEDGER_AGENT)
+            .is_some_and(|a| a.as_str() == OWN_AGENT)
         {
-            let what = format!("the agent name `{LEDGER_AGENT}` stands for Baton itself");
+            let what = format!("the agent name `{OWN_AGENT}` stands for Baton itself");
             return Err(
                 CliError::new(Code::AgentReserved, what).hint("add --agent NAME with a name of its own")
             );

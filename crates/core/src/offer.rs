@@ -1,0 +1,101 @@
+//! What anyone but Baton itself may hand in as an event: the rules that hold whatever the ledger's state is.
+
+use crate::event::Payload;
+use crate::ids::EventId;
+use crate::limits::CLOCK_SKEW_MS_MAX;
+use crate::roles::{OWN_AGENT, Role};
+use crate::time::Timestamp;
+
+/// The parts of an event that its sender chooses and that are not the sender's alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer<'a> {
+    pub event_type: &'a str,
+    /// Who speaks, as far as it is said.
+    pub agent: Option<&'a str>,
+    pub role: Option<Role>,
+    /// Only where the sender sets them; Baton's own choice needs no check.
+    pub at: Option<Timestamp>,
+    pub id: Option<EventId>,
+}
+
+/// Why an event is not taken from outside.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("events of type {0} are appended by Baton itself")]
+    Reserved(String),
+    #[error("the agent name `{OWN_AGENT}` stands for Baton itself")]
+    Name,
+    #[error("the role `system` is Baton's own")]
+    Role,
+    #[error("at is {at}, this machine's clock says {now}")]
+    Clock { at: Timestamp, now: Timestamp },
+    /// Ids carry their time and are found by it: one from another time would make every search long.
+    #[error("id {id} carries another time than this machine's clock, which says {now}")]
+    IdClock { id: EventId, now: Timestamp },
+}
+
+impl Offer<'_> {
+    /// Judges an event at the moment it is handed in.
+    pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
+        if Payload::is_reserved(self.event_type) {
+            return Err(Refusal::Reserved(self.event_type.to_owned()));
+        }
+        if self.agent == Some(OWN_AGENT) {
+            return Err(Refusal::Name);
+        }
+        if self.role == Some(Role::System) {
+            return Err(Refusal::Role);
+        }
+        let is_off = |ms: i64| (ms - now.unix_ms()).abs() > CLOCK_SKEW_MS_MAX;
+        if let Some(at) = self.at.filter(|at| is_off(at.unix_ms())) {
+            return Err(Refusal::Clock { at, now });
+        }
+        match self.id.filter(|id| is_off(id.uuid().unix_ms())) {
+            Some(id) => Err(Refusal::IdClock { id, now }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Uuid7;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_unix_ms(1_700_000_000_000 + ms).unwrap()
+    }
+
+    fn id(ms: i64) -> EventId {
+        EventId::new(Uuid7::from_parts(at(ms), [7; 10]))
+    }
+
+    const GOOD: Offer<'_> =
+        Offer { event_type: "note", agent: Some("worker"), role: Some(Role::Executor), at: None, id: None };
+
+    fn check(offer: Offer<'_>, expected: Result<(), Refusal>) {
+        assert_eq!(offer.check(at(0)), expected, "{offer:?}");
+    }
+
+    #[test]
+    fn what_is_batons_own_is_not_taken_from_others() {
+        check(GOOD, Ok(()));
+        for own in ["ledger.created", "ledger.recovered", "key_bound", "key_revoked", "trace.closed"] {
+            check(Offer { event_type: own, ..GOOD }, Err(Refusal::Reserved(own.into())));
+        }
+        check(Offer { agent: Some("baton"), ..GOOD }, Err(Refusal::Name));
+        check(Offer { role: Some(Role::System), ..GOOD }, Err(Refusal::Role));
+    }
+
+    #[test]
+    fn a_time_more_than_five_minutes_off_is_refused_in_at_and_in_the_id() {
+        for near in [-CLOCK_SKEW_MS_MAX, 0, CLOCK_SKEW_MS_MAX] {
+            check(Offer { at: Some(at(near)), id: Some(id(near)), ..GOOD }, Ok(()));
+        }
+        for far in [-CLOCK_SKEW_MS_MAX - 1, CLOCK_SKEW_MS_MAX + 1, 1 << 40] {
+            let now = at(0);
+            check(Offer { at: Some(at(far)), ..GOOD }, Err(Refusal::Clock { at: at(far), now }));
+            check(Offer { id: Some(id(far)), ..GOOD }, Err(Refusal::IdClock { id: id(far), now }));
+        }
+    }
+}
