@@ -86,6 +86,16 @@ impl fmt::Display for Uuid7 {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
+/// Hex digits of as many bytes as fit.
+fn hex<const DIGITS: usize>(bytes: &[u8]) -> [u8; DIGITS] {
+    let mut text = [0; DIGITS];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
+    }
+    text
+}
+
 fn ascii(bytes: &[u8]) -> &str {
     // Only hex digits and hyphens are ever put in.
     std::str::from_utf8(bytes).unwrap_or_default()
@@ -211,10 +221,7 @@ impl Digest {
 
     /// Writes the 64 hex digits without going through a formatter.
     pub fn push_hex(&self, out: &mut Vec<u8>) {
-        for byte in self.0 {
-            out.push(HEX[usize::from(byte >> 4)]);
-            out.push(HEX[usize::from(byte & 15)]);
-        }
+        out.extend_from_slice(&hex::<64>(&self.0));
     }
 
     /// Reads exactly 64 lower-case hex digits.
@@ -230,9 +237,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(64);
-        self.push_hex(&mut text);
-        f.write_str(ascii(&text))
+        f.write_str(ascii(&hex::<64>(&self.0)))
     }
 }
 
@@ -268,7 +273,7 @@ impl KeyId {
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("key_ed25519_")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(ascii(&hex::<16>(&self.0)))
     }
 }
 

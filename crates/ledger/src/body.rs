@@ -3,14 +3,15 @@
 //! All of this happens in the caller's thread, outside of the append's lock. The sequencer only puts in the members that are not part
 //! of the body (position, chain, signature), at five places where the bytes are cut.
 
+use std::fmt::Display;
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::limits::{ARTIFACTS_MAX, INTEGER_MAX, LINE_BYTES_MAX};
-use baton_core::{
-    AgentName, Digest, Event, EventId, EventType, KeyGrant, Payload, Role, Seen, Timestamp, TraceId,
-};
+use baton_core::{AgentName, Digest, Event, EventId, EventType, KeyGrant, Payload, Role, Seen, TraceId};
 
-use crate::canonical::{self, push_string};
+use crate::canonical::{self, push_integer, push_string};
 use crate::hash::sha256;
 use crate::key::{SecretKey, Signature};
 use crate::record::{Sig, link_hash};
@@ -20,12 +21,10 @@ use crate::record::{Sig, link_hash};
 pub struct Body {
     pub trace: TraceId,
     pub id: EventId,
-    pub at: Timestamp,
     pub agent: AgentName,
     pub role: Role,
     pub event_type: EventType,
     pub seen: Option<Seen>,
-    pub artifacts: Vec<Digest>,
     pub digest: Digest,
     pub sig: Option<Sig>,
     /// Typed only where the chain itself needs it: key events.
@@ -173,12 +172,10 @@ impl Body {
         Ok(Body {
             trace: event.trace,
             id: event.id,
-            at: event.at,
             agent: event.actor.agent.clone(),
             role: event.actor.role,
             event_type: event_type.parse().map_err(|_| field("type", "an event type", event_type))?,
             seen: event.seen,
-            artifacts: event.artifacts.iter().map(|artifact| artifact.sha256).collect(),
             digest: sha256(&bytes),
             sig: None,
             key_event: key_event(&event.payload)?,
@@ -234,19 +231,19 @@ fn print_canonical(event: &Event) -> Result<(Vec<u8>, [usize; 5]), Error> {
     out.extend_from_slice(b"{\"actor\":{\"agent\":");
     push_string(&mut out, event.actor.agent.as_str());
     if let Some(key) = event.actor.key {
-        put_text(&mut out, ",\"key\":", &key.to_string());
+        put_plain(&mut out, ",\"key\":", key);
     }
     put_text(&mut out, ",\"role\":", event.actor.role.as_str());
     out.extend_from_slice(b"},\"artifacts\":[");
     print_artifacts(&mut out, event)?;
     out.push(b']');
-    put_text(&mut out, ",\"at\":", &event.at.to_string());
+    put_plain(&mut out, ",\"at\":", event.at);
     cuts[0] = out.len();
     if let Some(fence) = event.fence {
         put_number(&mut out, ",\"fence\":", fence, "fence")?;
     }
     cuts[1] = out.len();
-    put_text(&mut out, ",\"id\":", &event.id.to_string());
+    put_plain(&mut out, ",\"id\":", event.id);
     out.extend_from_slice(b",\"payload\":");
     canonical::write_members(&mut out, &event.payload.fields(), 2)?;
     cuts[2] = out.len();
@@ -254,7 +251,7 @@ fn print_canonical(event: &Event) -> Result<(Vec<u8>, [usize; 5]), Error> {
         put_text(&mut out, ",\"run\":", run.as_str());
     }
     if let Some(seen) = &event.seen {
-        put_text(&mut out, ",\"seen\":{\"hash\":", &seen.hash.to_string());
+        put_plain(&mut out, ",\"seen\":{\"hash\":", seen.hash);
         put_number(&mut out, ",\"seq\":", seen.seq, "seen.seq")?;
         out.push(b'}');
     }
@@ -266,7 +263,7 @@ fn print_canonical(event: &Event) -> Result<(Vec<u8>, [usize; 5]), Error> {
     if let Some(task) = &event.task {
         put_text(&mut out, ",\"task\":", task.as_str());
     }
-    put_text(&mut out, ",\"trace\":", &event.trace.to_string());
+    put_plain(&mut out, ",\"trace\":", event.trace);
     put_text(&mut out, ",\"type\":", event.payload.event_type());
     out.extend_from_slice(b",\"v\":1}");
     Ok((out, cuts))
@@ -277,12 +274,19 @@ fn put_text(out: &mut Vec<u8>, name: &str, value: &str) {
     push_string(out, value);
 }
 
+/// A value whose grammar has nothing to escape.
+fn put_plain(out: &mut Vec<u8>, name: &str, value: impl Display) {
+    out.extend_from_slice(name.as_bytes());
+    // Writing to memory does not fail.
+    let _ = write!(out, "\"{value}\"");
+}
+
 fn put_number(out: &mut Vec<u8>, name: &str, value: u64, shown: &'static str) -> Result<(), Error> {
     if value == 0 || value > INTEGER_MAX as u64 {
         return Err(field(shown, "an integer from 1 to 2^53−1", value));
     }
     out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(value.to_string().as_bytes());
+    push_integer(out, value.cast_signed());
     Ok(())
 }
 
@@ -304,10 +308,10 @@ fn print_artifacts(out: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
             out.push(b',');
         }
         out.extend_from_slice(b"{\"bytes\":");
-        out.extend_from_slice(artifact.bytes.to_string().as_bytes());
+        push_integer(out, artifact.bytes.cast_signed());
         put_text(out, ",\"media_type\":", &artifact.media_type);
         put_text(out, ",\"name\":", &artifact.name);
-        put_text(out, ",\"sha256\":", &artifact.sha256.to_string());
+        put_plain(out, ",\"sha256\":", artifact.sha256);
         out.push(b'}');
     }
     Ok(())

@@ -9,7 +9,7 @@ mod write;
 
 pub use read::parse;
 pub use scan::Scanner;
-pub(crate) use write::write_members;
+pub(crate) use write::{push_integer, write_members};
 pub use write::{push_string, to_bytes, write_value};
 
 /// Why JSON has no canonical form here, or bytes are not canonical.
