@@ -18,10 +18,23 @@ use crate::input::{Decision, Draft, DraftSig};
 
 /// What is known of an agent's key while the data directory is ours.
 #[derive(Debug)]
-pub(super) struct Known {
-    registered: Option<AgentKey>,
-    /// Absent where the agent holds its private key itself.
-    secret: Option<SecretKey>,
+pub(super) enum Known {
+    /// It never had one; what needs no signature may stay without.
+    Never,
+    /// It had one, and none is valid any more.
+    Ended,
+    /// It has one, and the private half is not on this machine.
+    Elsewhere(AgentKey),
+    Here(AgentKey, Box<SecretKey>),
+}
+
+impl Known {
+    fn registered(&self) -> Option<&AgentKey> {
+        match self {
+            Known::Elsewhere(key) | Known::Here(key, _) => Some(key),
+            Known::Never | Known::Ended => None,
+        }
+    }
 }
 
 /// On whose behalf events are appended, as far as the command line says.
@@ -137,16 +150,12 @@ impl Speaker<'_> {
         }
         event.actor.key = None;
         let known = known(workspace, agents, &event.actor.agent)?;
-        match (&known.secret, &known.registered) {
-            (Some(secret), Some(registered)) => {
-                registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
-                Ok(Checked::just_signed(Body::signed(event, secret)?, secret))
-            }
-            (_, registered) => {
-                refuse_unsigned(&event, registered.as_ref())?;
-                Ok(Checked::unsigned(Body::unsigned(&event)?)?)
-            }
+        if let Known::Here(registered, secret) = known {
+            registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+            return Ok(Checked::just_signed(Body::signed(event, secret)?, secret));
         }
+        expect_unsigned_allowed(&event, known)?;
+        Ok(Checked::unsigned(Body::unsigned(&event)?)?)
     }
 
     /// An event that its actor signed elsewhere, checked strictly with the key that is registered for the actor.
@@ -215,12 +224,10 @@ impl Speaker<'_> {
         let role = match self.role {
             Some(role) => role,
             None if agent == operator => Role::Operator,
-            None => {
-                match known(workspace, agents, &agent)?.registered.as_ref().map(|key| key.roles.as_slice()) {
-                    Some([role]) => *role,
-                    _ => Role::Executor,
-                }
-            }
+            None => match known(workspace, agents, &agent)?.registered().map(|key| key.roles.as_slice()) {
+                Some([role]) => *role,
+                _ => Role::Executor,
+            },
         };
         Ok(Actor { agent, role, key: None })
     }
@@ -232,38 +239,48 @@ fn known<'a>(
     agent: &AgentName,
 ) -> Result<&'a Known, CliError> {
     if !agents.contains_key(agent) {
-        let registered = registry::agent_key(&workspace.journal, agent)?;
-        let secret = match &registered {
-            None => None,
+        let own = registry::agent_keys(&workspace.journal)?.into_iter().filter(|key| key.agent == *agent);
+        let (valid, ended): (Vec<AgentKey>, Vec<AgentKey>) = own.partition(|key| key.is_valid);
+        let found = match valid.into_iter().next() {
+            None if ended.is_empty() => Known::Never,
+            None => Known::Ended,
             Some(key) => match workspace.keys.load(key.public.id()) {
-                Ok(secret) => Some(secret),
-                Err(keys::Error::Missing { .. }) => None,
+                Ok(secret) => Known::Here(key, Box::new(secret)),
+                Err(keys::Error::Missing { .. }) => Known::Elsewhere(key),
                 Err(error) => return Err(error.into()),
             },
         };
-        agents.insert(agent.clone(), Known { registered, secret });
+        agents.insert(agent.clone(), found);
     }
     Ok(&agents[agent])
 }
 
-/// An event that needs a signature and cannot get one here.
-fn refuse_unsigned(event: &Event, registered: Option<&AgentKey>) -> Result<(), CliError> {
+/// Refuses to go without a signature where the type needs one, or where the agent has or had a key: whoever reads its unsigned event could
+/// not tell it from one that somebody else wrote in its name.
+fn expect_unsigned_allowed(event: &Event, known: &Known) -> Result<(), CliError> {
     let event_type = event.payload.event_type();
-    if !must_be_signed(event_type) {
+    let agent = &event.actor.agent;
+    if matches!(known, Known::Never) && !must_be_signed(event_type) {
         return Ok(());
     }
-    let agent = &event.actor.agent;
-    let what = format!("an event of type {event_type} must be signed");
+    let what = if must_be_signed(event_type) {
+        format!("an event of type {event_type} must be signed")
+    } else {
+        format!("an event of agent {agent} must be signed, because it has or had a key")
+    };
     let error = CliError::new(Code::SignatureMissing, what);
-    Err(match registered {
-        Some(key) => error
+    if let Some(key) = known.registered() {
+        return Err(error
             .cause(format!("the private key of {agent} ({}) is not on this machine", key.public.id()))
-            .hint("sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019"),
-        None => {
-            let role = role_required(event_type).unwrap_or(event.actor.role);
-            error.cause(format!("{agent} has no key")).hint(format!("baton agent key {agent} --role {role}"))
-        }
-    })
+            .hint(
+                "sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019",
+            ));
+    }
+    let why = if matches!(known, Known::Ended) { "its key was revoked" } else { "it never had one" };
+    let role = role_required(event_type).unwrap_or(event.actor.role);
+    Err(error
+        .cause(format!("{agent} has no valid key: {why}"))
+        .hint(format!("baton agent key {agent} --role {role}")))
 }
 
 /// The types that close something must have seen the head they close; a moved head is then a conflict, not a surprise.
