@@ -78,7 +78,7 @@ fn growth_is_proved_from_a_kept_checkpoint_or_a_size() {
     home.run(&["trace", "prove", "--consistency", "9"]).refused(3, "L034", "no position 9");
     home.run(&["trace", "prove", "--consistency", "nowhere"]).refused(3, "U005", "nowhere");
     fs::write(home.work().join("junk"), "hello").unwrap();
-    home.run(&["trace", "prove", "--consistency", "junk"]).refused(7, "L035", "not a checkpoint");
+    home.run(&["trace", "prove", "--consistency", "junk"]).refused(2, "U009", "not a checkpoint");
     // Another ledger's checkpoint, and a trace's head.
     fs::write(home.work().join("other"), Home::new().run(&["trace", "checkpoint"]).stdout).unwrap();
     home.run(&["trace", "prove", "--consistency", "other"]).refused(7, "L035", "origin");

@@ -1,13 +1,13 @@
 //! Artifacts that events cite: there before the event is, as files that are stored now or as bytes that were stored before.
 
-use std::fs::File;
 use std::path::Path;
 
 use baton_core::ArtifactRef;
 use baton_store::{ArtifactStore as _, Workspace};
 
 use crate::error::{CliError, Code};
-use crate::input::{Citation, Draft, file_error};
+use crate::input::file::{file_error, open_regular};
+use crate::input::{Citation, Draft};
 
 /// Cited artifacts are stored before the event that cites them. A claim may cite what is missing: that is the verifier's to find.
 pub(super) fn expect_stored(workspace: &Workspace, draft: &Draft) -> Result<(), CliError> {
@@ -27,10 +27,7 @@ pub(super) fn expect_stored(workspace: &Workspace, draft: &Draft) -> Result<(), 
             }
             Citation::Stored(_) => {}
             Citation::File { path, .. } => {
-                let metadata = std::fs::metadata(path).map_err(|error| file_error(path, &error))?;
-                if !metadata.is_file() {
-                    return Err(CliError::new(Code::Artifact, format!("{} is not a file", path.display())));
-                }
+                open_regular(path).map_err(|error| file_error(path, &error))?;
             }
         }
     }
@@ -43,7 +40,7 @@ pub(super) fn store(workspace: &Workspace, citation: Citation) -> Result<Artifac
         Citation::Stored(artifact) => return Ok(artifact),
         Citation::File { path, media_type, name } => (path, media_type, name),
     };
-    let mut file = File::open(&path).map_err(|error| file_error(&path, &error))?;
+    let mut file = open_regular(&path).map_err(|error| file_error(&path, &error))?;
     let stored = workspace.artifacts.put(&mut file);
     let (sha256, bytes) = stored.map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => {
