@@ -12,7 +12,7 @@ use baton_ledger::seal::{Checked, Proposal, Receipt};
 use baton_store::registry::{self, AgentKey};
 use baton_store::{Journal as _, Workspace, clock, keys};
 
-use super::cite;
+use super::cite::{self, Foreseen};
 use crate::error::{CliError, Code};
 use crate::input::{Decision, Draft, DraftSig};
 
@@ -35,6 +35,13 @@ impl Known {
             Known::Never | Known::Ended => None,
         }
     }
+}
+
+/// An event whose files are still to be stored.
+struct Prepared {
+    event: Event,
+    artifacts: Vec<Foreseen>,
+    sig: Option<DraftSig>,
 }
 
 /// On whose behalf events are appended, as far as the command line says.
@@ -120,12 +127,13 @@ impl Speaker<'_> {
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
         let (mut events, mut own, mut decided_on) = (Vec::new(), BTreeMap::new(), Vec::new());
-        for draft in &decision.events {
-            cite::expect_stored(workspace, draft)?;
-        }
+        let mut prepared = Vec::new();
         for draft in decision.events {
             decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
-            let checked = self.seal(workspace, agents, draft, &mut events)?;
+            prepared.push(self.prepare(workspace, agents, draft)?);
+        }
+        for event in prepared {
+            let checked = self.seal(workspace, agents, event, &mut events)?;
             own.insert(checked.body().id, checked.body().event_type.to_string());
             events.push(checked);
         }
@@ -135,26 +143,46 @@ impl Speaker<'_> {
         Ok(named.collect())
     }
 
-    /// Makes an event of a draft: signed elsewhere, signed here, or not at all. Binds the key in the trace first where that is needed.
+    /// Makes an event of a draft, and refuses what can be refused before its files are copied.
+    fn prepare(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        mut draft: Draft,
+    ) -> Result<Prepared, CliError> {
+        let (sig, artifacts) = (draft.sig, cite::foresee(workspace, &mut draft)?);
+        let mut event = self.to_event(workspace, agents, draft)?;
+        event.artifacts = artifacts.iter().map(|foreseen| foreseen.artifact.clone()).collect();
+        if sig.is_none() {
+            event.actor.key = None;
+            expect_signer(&event, known(workspace, agents, &event.actor.agent)?)?;
+        }
+        if artifacts.iter().any(Foreseen::is_to_be_stored) {
+            // The form that a record needs is judged in one place; a hash that is not known yet is as long as any other.
+            Body::unsigned(&event)?;
+        }
+        Ok(Prepared { event, artifacts, sig })
+    }
+
+    /// Stores what the event cites and seals it: signed elsewhere, signed here, or not at all. Binds the key in the trace first where that is
+    /// needed.
     fn seal(
         &self,
         workspace: &Workspace,
         agents: &mut BTreeMap<AgentName, Known>,
-        draft: Draft,
+        prepared: Prepared,
         before: &mut Vec<Checked>,
     ) -> Result<Checked, CliError> {
-        let sig = draft.sig;
-        let mut event = self.to_event(workspace, agents, draft)?;
+        let Prepared { mut event, artifacts, sig } = prepared;
         if let Some(sig) = sig {
             return self.check_signed(workspace, &event, sig, before);
         }
-        event.actor.key = None;
-        let known = known(workspace, agents, &event.actor.agent)?;
-        if let Known::Here(registered, secret) = known {
+        let stored = artifacts.into_iter().map(|foreseen| cite::store(workspace, foreseen));
+        event.artifacts = stored.collect::<Result<_, _>>()?;
+        if let Known::Here(registered, secret) = known(workspace, agents, &event.actor.agent)? {
             registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
             return Ok(Checked::just_signed(Body::signed(event, secret)?, secret));
         }
-        expect_unsigned_allowed(&event, known)?;
         Ok(Checked::unsigned(Body::unsigned(&event)?)?)
     }
 
@@ -182,6 +210,7 @@ impl Speaker<'_> {
         Ok(checked)
     }
 
+    /// The event without its artifacts.
     fn to_event(
         &self,
         workspace: &Workspace,
@@ -192,11 +221,6 @@ impl Speaker<'_> {
             Some(actor) => actor,
             None => self.actor(workspace, agents)?,
         };
-        let artifacts = draft
-            .artifacts
-            .into_iter()
-            .map(|citation| cite::store(workspace, citation))
-            .collect::<Result<_, _>>()?;
         Ok(Event {
             trace: self.trace,
             id: draft.id.unwrap_or_else(clock::new_event_id),
@@ -207,7 +231,7 @@ impl Speaker<'_> {
             session: draft.session,
             fence: draft.fence,
             payload: Payload::Other { event_type: draft.event_type, fields: draft.payload },
-            artifacts,
+            artifacts: Vec::new(),
             seen: draft.seen,
         })
     }
@@ -255,13 +279,15 @@ fn known<'a>(
     Ok(&agents[agent])
 }
 
-/// Refuses to go without a signature where the type needs one, or where the agent has or had a key: whoever reads its unsigned event could
+/// Refuses to go without a signature, where there is no key here to make one, and the type needs one, or where the agent has or had a key: whoever reads its unsigned event could
 /// not tell it from one that somebody else wrote in its name.
-fn expect_unsigned_allowed(event: &Event, known: &Known) -> Result<(), CliError> {
+fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
     let event_type = event.payload.event_type();
     let agent = &event.actor.agent;
-    if matches!(known, Known::Never) && !must_be_signed(event_type) {
-        return Ok(());
+    match known {
+        Known::Here(..) => return Ok(()),
+        Known::Never if !must_be_signed(event_type) => return Ok(()),
+        Known::Never | Known::Ended | Known::Elsewhere(_) => {}
     }
     let what = if must_be_signed(event_type) {
         format!("an event of type {event_type} must be signed")
