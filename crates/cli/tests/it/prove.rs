@@ -87,6 +87,27 @@ fn growth_is_proved_from_a_kept_checkpoint_or_a_size() {
 }
 
 #[test]
+fn what_an_interrupted_export_left_is_removed_by_the_next() {
+    let home = Home::new();
+    let trace = home.trace();
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (gone, alive) = (ended.id(), std::process::id());
+    let leftover = format!(".one.{gone}.tmp");
+    let kept =
+        [format!(".one.{alive}.tmp"), format!(".two.{gone}.tmp"), ".one.tmp".into(), ".one.x.tmp".into()];
+    for name in kept.iter().chain([&leftover]) {
+        fs::write(home.work().join(name), "half").unwrap();
+    }
+    home.run(&["trace", "export", &trace, "-o", "one"]).expect(0);
+    assert!(!home.work().join(&leftover).exists(), "its process is gone");
+    for name in &kept {
+        assert!(home.work().join(name).exists(), "{name} may be in use, or is not ours");
+    }
+    home.run(&["verify", "one"]).expect(0);
+}
+
+#[test]
 fn a_bundle_carries_a_trace_and_all_that_verifies_it() {
     let home = Home::new();
     let trace = home.trace();
