@@ -102,8 +102,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Check the installation, and mend what can be mended
     ///
-    /// Each line is a verdict; what can be done about it stands below it. Exit code 1 if anything
-    /// fails.
+    /// Each line is a verdict; what can be done about it stands below it. Whether events were altered
+    /// is not looked at here: `baton verify` reads all of them. Exit code 1 if anything fails.
     ///
     /// Example:
     ///   baton doctor --fix
