@@ -102,8 +102,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Check the installation, and mend what can be mended
     ///
-    /// Each line is a verdict; what can be done about it stands below it. Exit code 1 if anything
-    /// fails.
+    /// Each line is a verdict; what can be done about it stands below it. Whether events were altered
+    /// is not looked at here: `baton verify` reads all of them. Exit code 1 if anything fails.
     ///
     /// Example:
     ///   baton doctor --fix
@@ -148,8 +148,9 @@ pub(crate) enum Trace {
     /// decision), and prints each record once it is durable. Members of an event:
     ///   type, payload, artifacts, seen, task, run, session, fence, id, at, actor, sig
     /// Only `type` is needed. An artifact is {"path"} of a file to store, or the {"sha256", "bytes",
-    /// "media_type", "name"} of one that is stored. Signed with the agent's key where it has one
-    /// here; an event that already has `sig` is checked and taken as it is.
+    /// "media_type", "name"} of one that is stored. Signed with the agent's key; an event that already
+    /// has `sig` is checked and taken as it is. Only an agent that never had a key may do without, for
+    /// types that need no signature.
     ///
     /// Example:
     ///   echo '{"type":"note","payload":{"text":"started"}}' | baton trace append trc_0192f0c1 --agent me

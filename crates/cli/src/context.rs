@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_core::Durability;
 use baton_core::limits::LOCK_WAIT_MS;
@@ -12,7 +12,7 @@ use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lo
 
 use crate::config;
 use crate::error::{CliError, Code};
-use crate::limits::{LIVE_RETRIES, LIVE_RETRY_MS};
+use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS};
 use crate::ui::Ui;
 use crate::ui::text::count;
 
@@ -131,7 +131,7 @@ impl Context {
         if workspace.opening.index_rebuilt {
             ui.detail(&format!("the index was rebuilt from {}", count(workspace.journal.size(), "event")));
         }
-        Ok(Writing { workspace, durability: options.durability })
+        Ok(Writing::new(workspace, options.durability))
     }
 
     /// Opens the ledger for reading: no lock, nothing written.
@@ -198,6 +198,7 @@ pub(crate) fn disk() -> Arc<dyn Disk> {
 pub(crate) struct Writing {
     workspace: Workspace,
     durability: Durability,
+    since: Instant,
 }
 
 impl std::ops::Deref for Writing {
@@ -210,7 +211,12 @@ impl std::ops::Deref for Writing {
 
 impl Writing {
     pub(crate) fn new(workspace: Workspace, durability: Durability) -> Self {
-        Writing { workspace, durability }
+        Writing { workspace, durability, since: Instant::now() }
+    }
+
+    /// Whether others have waited long enough, even if there is more to write.
+    pub(crate) fn is_due(&self) -> bool {
+        self.since.elapsed() >= Duration::from_millis(HOLD_MS_MAX)
     }
 
     /// Ends as cleanly as possible after something else has failed, which is what there is to say.

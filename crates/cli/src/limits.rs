@@ -27,5 +27,9 @@ pub(crate) const LIVE_RETRY_MS: u64 = 50;
 /// How often `events --follow` looks for more, in milliseconds.
 pub(crate) const FOLLOW_POLL_MS: u64 = 100;
 
+/// How long `trace append` keeps the data directory to itself while more input is waiting, in milliseconds. Short beside the time that others
+/// wait for it, long beside opening it anew.
+pub(crate) const HOLD_MS_MAX: u64 = 250;
+
 /// Free space below which `doctor` warns, in bytes.
 pub(crate) const DISK_FREE_MIN: u64 = 100 << 20;

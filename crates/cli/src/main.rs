@@ -16,7 +16,7 @@ mod lines;
 mod nearest;
 mod ui;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,7 @@ use context::Context;
 use error::Stop;
 use exit::Exit;
 use ui::color::Paint;
+use ui::text::printable_lines;
 use ui::{Loudness, Ui};
 
 fn main() -> ExitCode {
@@ -38,8 +39,14 @@ fn main() -> ExitCode {
     let cli = match help::parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.code() } else { Exit::Ok.code() }.into();
+            if !error.use_stderr() {
+                let _ = error.print();
+                return Exit::Ok.code().into();
+            }
+            // It repeats arguments as they came. There is nowhere to report that standard error is gone.
+            let words = printable_lines(&error.render().to_string());
+            let _ = std::io::stderr().write_all(words.as_bytes());
+            return Exit::Usage.code().into();
         }
     };
     let (ctx, mut ui) = prepare(&cli.globals);

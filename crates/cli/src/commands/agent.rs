@@ -18,7 +18,7 @@ use crate::commands::trace::expect_length;
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
-use crate::input::read_small;
+use crate::input::file::read_small;
 use crate::limits::{READ_LINES, REASON_CHARS_MAX};
 use crate::ui::Ui;
 
@@ -166,11 +166,12 @@ fn rotate_hint(args: &AgentKey) -> String {
 }
 
 fn read_public(path: &Path) -> Result<PublicKey, CliError> {
-    let bytes = read_small(path, SMALL_FILE_BYTES_MAX)?;
     let refuse = |why: String| {
         CliError::new(Code::PublicKey, format!("{} holds no public key that can be used", path.display()))
             .cause(why)
     };
+    let bytes = read_small(path, SMALL_FILE_BYTES_MAX)?;
+    let bytes = bytes.ok_or_else(|| refuse(format!("it has more than {SMALL_FILE_BYTES_MAX} bytes")))?;
     let text = String::from_utf8(bytes).map_err(|_| refuse("it is not text".into()))?;
     if text.contains("PRIVATE KEY") || text.starts_with("ed25519-secret:") {
         return Err(refuse("it is a private key; the public half is what is registered".into()));

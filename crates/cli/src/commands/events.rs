@@ -10,7 +10,7 @@ use baton_store::{History as _, ReadError, StoredLine};
 use crate::args::Events;
 use crate::commands::Ended;
 use crate::context::Context;
-use crate::error::{CliError, Code, Stop};
+use crate::error::Stop;
 use crate::exit::Exit;
 use crate::ids;
 use crate::limits::FOLLOW_POLL_MS;
@@ -60,13 +60,7 @@ fn follow(ui: &mut Ui, lines: &mut Lines, filter: &Filter<'_>) -> Ended {
                 }
             }
             // A line that is just being written is bad until it is whole.
-            Next::End | Next::Bad { .. } => {
-                if lines.was_cut() {
-                    let what = "the journal was cut back behind what was already shown";
-                    return Err(CliError::new(Code::Damaged, what).hint("baton verify").into());
-                }
-                ui.wait(Duration::from_millis(FOLLOW_POLL_MS))?;
-            }
+            Next::End | Next::Bad { .. } => ui.wait(Duration::from_millis(FOLLOW_POLL_MS))?,
         }
     }
 }

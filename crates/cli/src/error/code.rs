@@ -83,7 +83,7 @@ codes! {
     NoPage "U007" NotFound,
     Output "U008" Unexpected,
     Value "U009" Usage,
-    PublicKey "U010" Refused,
+    PublicKey "U010" Usage,
     OutputRefused "U011" Refused,
 }
 

@@ -76,8 +76,9 @@ impl From<OpenError> for CliError {
                 .cause("nothing was changed, and nothing is written until this is understood")
                 .hint("baton verify"),
             OpenError::Cut { .. } => CliError::new(Code::Cut, text)
-                .cause("nothing was changed, and nothing is written until this is understood")
-                .hint("baton verify"),
+                .cause("nothing was changed, and nothing is written until the missing events are back")
+                .cause("what is left may be intact: `baton verify` tells, with TAIL_CUT where a checkpoint covers more")
+                .hint("keep this directory, put a copy that has all events in its place: baton explain L005"),
             OpenError::Newer(_) => CliError::new(Code::Newer, text).hint("baton --version"),
             OpenError::Key(error) => error.into(),
             OpenError::Recovery(_) => CliError::new(Code::Io, text).hint("baton doctor"),

@@ -13,7 +13,7 @@ pub(crate) use code::{Code, pages};
 
 use crate::exit::Exit;
 use crate::ui::color::{Mark, Paint};
-use crate::ui::text::printable;
+use crate::ui::text::{printable, printable_json};
 
 /// An error with everything that is said about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl CliError {
         self.code.exit()
     }
 
-    /// Prints to standard error. What comes from records or files is made printable here, whatever it went through before.
+    /// Prints to standard error. What comes from records, files or arguments is made printable here, whatever it went through before.
     pub(crate) fn print(&self, json: bool, paint: Paint) {
         let mut err = std::io::stderr().lock();
         // There is nowhere left to report that standard error is gone.
@@ -57,7 +57,7 @@ impl CliError {
             if let Some(hint) = &self.hint {
                 error["hint"] = hint.as_str().into();
             }
-            writeln!(err, "{}", json!({ "error": error }))
+            writeln!(err, "{}", printable_json(&json!({ "error": error })))
         } else {
             let head = paint.mark(Mark::Bad, &format!("error[{}]", self.code.as_str()));
             let mut text = format!("{head}: {}\n", printable(&self.what));

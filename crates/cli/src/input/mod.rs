@@ -1,8 +1,10 @@
 //! Events as people and programs hand them in: one object, an array (one decision), or one object per line (each a decision of its own).
 //!
-//! [`Input`] finds out which of the three it is and reads it within bounds; [`draft`] checks the members of one event.
+//! [`Input`] finds out which of the three it is and reads it within bounds; [`draft`] checks the members of one event. [`file`] reads the
+//! other files that a person names.
 
 mod draft;
+pub(crate) mod file;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +16,7 @@ use baton_ledger::verify::is_cut_short;
 use serde_json::Value;
 
 pub(crate) use draft::{Citation, Draft, DraftSig};
+use file::file_error;
 
 use crate::error::{CliError, Code};
 use crate::limits::INPUT_LINE_BYTES_MAX;
@@ -247,29 +250,6 @@ fn too_large(what: String, bytes_max: u64) -> CliError {
             "at most {bytes_max} bytes are read; what is larger is stored as an artifact and cited"
         ))
         .hint("baton explain U003")
-}
-
-/// A file that a person named and that does not open.
-pub(crate) fn file_error(path: &Path, error: &io::Error) -> CliError {
-    let (code, what) = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            (Code::FileNotFound, format!("no file {}", path.display()))
-        }
-        _ => (Code::FileUnreadable, format!("cannot read {}", path.display())),
-    };
-    CliError::new(code, what).cause(error.to_string()).hint(format!("ls -l {}", path.display()))
-}
-
-/// Reads a small file that a person named, up to a bound.
-pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CliError> {
-    let file = File::open(path).map_err(|error| file_error(path, &error))?;
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| file_error(path, &error))?;
-    if bytes.len() as u64 > bytes_max {
-        let what = format!("{} is too long for what it should be", path.display());
-        return Err(too_large(what, bytes_max));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -90,21 +90,29 @@ impl Ui {
 
     /// Something a person wants to know beside the data.
     pub(crate) fn note(&self, text: &str) {
-        if self.loudness >= Loudness::Normal && !self.json {
-            self.say(text);
+        if self.is_chatty() {
+            self.say(&text::printable(text));
         }
     }
 
     /// The command to type next.
     pub(crate) fn hint(&self, command: &str) {
-        self.note(&format!("{}: {}", self.paint_err.mark(Mark::Hint, "hint"), text::printable(command)));
+        if self.is_chatty() {
+            self.say(&format!("{}: {}", self.paint_err.mark(Mark::Hint, "hint"), text::printable(command)));
+        }
+    }
+
+    fn is_chatty(&self) -> bool {
+        self.loudness >= Loudness::Normal && !self.json
     }
 
     /// Something that should not be overlooked, also by scripts.
     pub(crate) fn warn(&self, text: &str) {
         match (self.loudness, self.json) {
             (Loudness::Quiet, _) => {}
-            (_, true) => self.say(&serde_json::json!({"warning": {"message": text}}).to_string()),
+            (_, true) => {
+                self.say(&text::printable_json(&serde_json::json!({"warning": {"message": text}})));
+            }
             (_, false) => {
                 self.say(&format!(
                     "{}: {}",
@@ -118,7 +126,7 @@ impl Ui {
     /// Something that only `-v` asks for.
     pub(crate) fn detail(&self, text: &str) {
         if self.loudness >= Loudness::Verbose {
-            self.say(&self.paint_err.mark(Mark::Dim, text));
+            self.say(&self.paint_err.mark(Mark::Dim, &text::printable(text)));
         }
     }
 

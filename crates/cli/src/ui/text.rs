@@ -1,8 +1,28 @@
-//! Text from records, files and other processes, made harmless for a terminal.
+//! Text from records, files, arguments and other processes, made harmless for a terminal.
+
+use serde_json::Value;
 
 /// The text without anything that a terminal obeys: control characters and marks that reorder or hide what follows become U+FFFD.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same for several lines, which stay lines.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON without anything that a terminal obeys, and with the same meaning: what is hostile stands in strings, and is escaped there.
+pub(crate) fn printable_json(value: &Value) -> String {
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        if is_hostile(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 fn is_hostile(c: char) -> bool {
@@ -47,6 +67,11 @@ mod tests {
             "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
         );
         assert_eq!(printable("größe 日本"), "größe 日本");
+        assert_eq!(printable_lines("a\u{1b}[31m\r\nb\n"), "a\u{fffd}[31m\u{fffd}\nb\n");
+        let value = serde_json::json!({"a\u{9b}": "\u{1b}\u{7f}\u{202e}ü"});
+        let text = printable_json(&value);
+        assert_eq!(text, r#"{"a\u009b":"\u001b\u007f\u202eü"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

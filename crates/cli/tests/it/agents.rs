@@ -164,14 +164,39 @@ fn an_agent_may_hold_its_own_key_and_hand_in_signed_events() {
     whole["trace"] = trace.as_str().into();
     home.run_with(&["trace", "append", &trace], json!([whole]).to_string()).expect(0);
     home.run(&["verify"]).expect(0);
+}
 
-    // Unsigned is fine where no signature is needed, and refused with a hint where one is.
-    home.append(&trace, "own", &json!({"type": "note"}));
-    home.run_with(&["trace", "append", &trace, "--agent", "own"], r#"{"type":"claim_issued"}"#).refused(
-        4,
-        "L019",
-        "is not on this machine",
-    );
+#[test]
+fn an_agent_with_a_key_never_speaks_unsigned() {
+    let home = Home::new();
+    let trace = home.trace();
+    let refuse = |agent: &str, event: &str, names: &str| {
+        let append = ["trace", "append", &trace, "--agent", agent];
+        let ended = home.changes_nothing(|home| home.run_with(&append, event));
+        ended.refused(4, "L019", names);
+    };
+    // The private key was never here.
+    fs::write(home.work().join("own.pub"), secret(7).public().to_text().as_str()).unwrap();
+    home.json(&["agent", "key", "own", "--public", "own.pub"]);
+    refuse("own", r#"{"type":"note"}"#, "is not on this machine");
+    refuse("own", r#"{"type":"claim_issued"}"#, "is not on this machine");
+    // It was here and is gone.
+    let key = home.json(&["agent", "key", "pat"])["key"].as_str().unwrap().to_owned();
+    let secrets = fs::read_dir(home.state()).unwrap().next().unwrap().unwrap().path();
+    fs::rename(secrets.join(format!("{key}.key")), home.path("aside")).unwrap();
+    refuse("pat", r#"{"type":"note"}"#, "is not on this machine");
+    fs::rename(home.path("aside"), secrets.join(format!("{key}.key"))).unwrap();
+    home.append(&trace, "pat", &json!({"type": "note"}));
+    // It was revoked.
+    home.json(&["agent", "key", "pat", "--revoke", "--reason", "left"]);
+    refuse("pat", r#"{"type":"note"}"#, "its key was revoked");
+    refuse("pat", r#"{"type":"note"}"#, "hint: baton agent key pat --role executor");
+    // Others are not concerned, and a new key makes it right again.
+    home.append(&trace, "sam", &json!({"type": "note"}));
+    home.json(&["agent", "key", "pat", "--role", "executor"]);
+    home.append(&trace, "pat", &json!({"type": "note"}));
+    assert!(home.events().pop().unwrap()["sig"].is_object());
+    home.run(&["verify"]).expect(0);
 }
 
 #[test]
@@ -247,14 +272,14 @@ fn public_keys_come_as_text_or_pem_and_others_are_refused() {
     let spki = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
     let x25519 = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x6e, 0x03, 0x21, 0x00];
     home.changes_nothing(|home| {
-        register("").refused(4, "U010", "holds no public key");
-        register("rsa:AAAA").refused(4, "U010", "another algorithm");
-        register(&der(&x25519, secret(1).public().as_bytes())).refused(4, "U010", "another algorithm");
-        register(&secret(1).to_file_text()).refused(4, "U010", "private key");
-        register("ed25519:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").refused(4, "U010", "small order");
-        register("-----BEGIN PRIVATE KEY-----\nAAAA\n").refused(4, "U010", "private key");
+        register("").refused(2, "U010", "holds no public key");
+        register("rsa:AAAA").refused(2, "U010", "another algorithm");
+        register(&der(&x25519, secret(1).public().as_bytes())).refused(2, "U010", "another algorithm");
+        register(&secret(1).to_file_text()).refused(2, "U010", "private key");
+        register("ed25519:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").refused(2, "U010", "small order");
+        register("-----BEGIN PRIVATE KEY-----\nAAAA\n").refused(2, "U010", "private key");
         fs::write(&file, [0xff, 0xfe]).unwrap();
-        home.run(&["agent", "key", "own", "--public", "key"]).refused(4, "U010", "not text");
+        home.run(&["agent", "key", "own", "--public", "key"]).refused(2, "U010", "not text");
         home.run(&["agent", "key", "own", "--public", "nowhere"])
     })
     .refused(3, "U005", "no file nowhere");

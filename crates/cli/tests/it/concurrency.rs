@@ -70,6 +70,31 @@ fn the_directory_is_free_between_two_lines_of_a_slow_pipe() {
 }
 
 #[test]
+fn an_endless_stream_leaves_room_for_others() {
+    let home = Home::new().with_env("BATON_LOCK_WAIT_MS", "5000");
+    let (streamed, other) = (home.trace(), home.trace());
+    let mut stream =
+        home.command(&["trace", "append", &streamed, "--json"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut pipe = stream.stdin.take().unwrap();
+    // Faster than it is recorded, and until the pipe breaks: the stream itself never pauses.
+    let lines = "{\"type\":\"note\"}\n".repeat(1000);
+    let feeder = std::thread::spawn(move || while pipe.write_all(lines.as_bytes()).is_ok() {});
+    let mut printed = BufReader::new(stream.stdout.take().unwrap()).lines();
+    printed.next().unwrap().unwrap();
+    // Somebody has to read what it prints, else it waits and gives the directory back for that reason.
+    let reader = std::thread::spawn(move || printed.map_while(Result::ok).count());
+    for _ in 0..3 {
+        home.append(&other, "other", &json!({"type": "note"}));
+    }
+    assert!(stream.try_wait().unwrap().is_none(), "it streams all the time");
+    stream.kill().unwrap();
+    wait(&mut stream);
+    feeder.join().unwrap();
+    assert!(reader.join().unwrap() > 0);
+    home.run(&["verify"]).expect(0);
+}
+
+#[test]
 fn what_was_printed_before_a_kill_is_there_afterwards() {
     let home = Home::new().with_env("BATON_LEDGER_SEGMENT_BYTES", "8192");
     let trace = home.trace();

@@ -59,6 +59,21 @@ fn a_healthy_directory_has_a_verdict_for_everything() {
 }
 
 #[test]
+fn the_ledger_is_not_called_unaltered_by_what_does_not_read_it() {
+    let home = Home::new().with_env("BATON_LEDGER_SEGMENT_BYTES", "4096");
+    let trace = home.trace();
+    home.run_with(&["trace", "append", &trace], "{\"type\":\"note\"}\n".repeat(40)).expect(0);
+    home.run(&["trace", "checkpoint"]).expect(0);
+    let first = home.data().join("events/00000000000000000001.jsonl");
+    let good = fs::read_to_string(&first).unwrap();
+    fs::write(&first, good.replacen("\"type\":\"note\"", "\"type\":\"nope\"", 1)).unwrap();
+    let detail = check(&home, "ledger", 0)["detail"].as_str().unwrap().to_owned();
+    assert!(detail.starts_with("it opens: 42 events in "), "{detail}");
+    assert!(detail.contains(&format!("checked by `baton verify {}`", home.data().display())), "{detail}");
+    home.run(&["verify"]).expect(7);
+}
+
+#[test]
 fn a_torn_tail_is_a_warning_and_fixed() {
     let home = Home::new();
     home.trace();

@@ -90,6 +90,25 @@ fn following_waits_for_the_rest_of_a_line_that_is_being_written() {
 }
 
 #[test]
+fn following_ends_where_what_was_shown_is_replaced() {
+    let home = Home::new();
+    let trace = home.trace();
+    home.append(&trace, "a", &json!({"type": "note"}));
+    let mut follower = home.command(&["events", "--follow", "--json", "--since", "2"]).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let shown = lines.next().unwrap().unwrap();
+    // A longer line in its place, in one write: the file never gets shorter.
+    let whole = std::fs::read_to_string(home.segment()).unwrap();
+    let place = u64::try_from(whole.find(&shown).unwrap()).unwrap();
+    let longer = shown.replace("\"note\"", "\"another.note\"") + "\n";
+    let segment = std::fs::OpenOptions::new().write(true).open(home.segment()).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&segment, longer.as_bytes(), place).unwrap();
+    let ended = finish(follower, None);
+    ended.refused_json(7, "L032");
+    assert!(ended.stderr.contains("after it was shown"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_closed_pipe_ends_quietly() {
     let home = Home::new().with_env("BATON_LEDGER_DURABILITY", "none");
     let trace = home.trace();

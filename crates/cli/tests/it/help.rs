@@ -67,6 +67,32 @@ fn unknown_commands_and_flags_keep_claps_words() {
 }
 
 #[test]
+fn arguments_are_repeated_without_what_a_terminal_obeys() {
+    let home = Home::new();
+    let evil = "red\u{1b}[31mx\u{9b}2J\u{7}\r\u{202e}";
+    let flag = format!("--{evil}");
+    let commands: [&[&str]; 9] = [
+        &[evil],
+        &[&flag],
+        &["trace", evil],
+        &["events", "--type", evil],
+        &["verify", "--threads", evil],
+        &["agent", "key", evil],
+        &["trace", "show", evil],
+        &["verify", evil, "--trust", evil],
+        &["trace", "export", "ledger", "-o", evil],
+    ];
+    for command in commands {
+        for extra in [&[][..], &["--json"], &["-v"]] {
+            let ended = home.run(&[command, extra].concat());
+            let is_harmless = |c: char| (c == '\n' || !c.is_control()) && c != '\u{202e}';
+            assert!(ended.stderr.chars().all(is_harmless), "{command:?}: {:?}", ended.stderr);
+            assert!(extra == ["--json"] || ended.stderr.contains("red"), "{command:?}: {:?}", ended.stderr);
+        }
+    }
+}
+
+#[test]
 fn codes_are_explained_and_typos_find_them() {
     let home = Home::empty();
     let page = home.run(&["explain", "L003"]);

@@ -13,6 +13,8 @@ mod doctor;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod hostile;

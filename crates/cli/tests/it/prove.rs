@@ -78,12 +78,33 @@ fn growth_is_proved_from_a_kept_checkpoint_or_a_size() {
     home.run(&["trace", "prove", "--consistency", "9"]).refused(3, "L034", "no position 9");
     home.run(&["trace", "prove", "--consistency", "nowhere"]).refused(3, "U005", "nowhere");
     fs::write(home.work().join("junk"), "hello").unwrap();
-    home.run(&["trace", "prove", "--consistency", "junk"]).refused(7, "L035", "not a checkpoint");
+    home.run(&["trace", "prove", "--consistency", "junk"]).refused(2, "U009", "not a checkpoint");
     // Another ledger's checkpoint, and a trace's head.
     fs::write(home.work().join("other"), Home::new().run(&["trace", "checkpoint"]).stdout).unwrap();
     home.run(&["trace", "prove", "--consistency", "other"]).refused(7, "L035", "origin");
     fs::write(home.work().join("head"), home.run(&["trace", "checkpoint", &trace]).stdout).unwrap();
     home.run(&["trace", "prove", "--consistency", "head"]).refused(7, "L035", "head of a trace");
+}
+
+#[test]
+fn what_an_interrupted_export_left_is_removed_by_the_next() {
+    let home = Home::new();
+    let trace = home.trace();
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (gone, alive) = (ended.id(), std::process::id());
+    let leftover = format!(".one.{gone}.tmp");
+    let kept =
+        [format!(".one.{alive}.tmp"), format!(".two.{gone}.tmp"), ".one.tmp".into(), ".one.x.tmp".into()];
+    for name in kept.iter().chain([&leftover]) {
+        fs::write(home.work().join(name), "half").unwrap();
+    }
+    home.run(&["trace", "export", &trace, "-o", "one"]).expect(0);
+    assert!(!home.work().join(&leftover).exists(), "its process is gone");
+    for name in &kept {
+        assert!(home.work().join(name).exists(), "{name} may be in use, or is not ours");
+    }
+    home.run(&["verify", "one"]).expect(0);
 }
 
 #[test]

@@ -151,11 +151,21 @@ fn a_cut_off_end_is_found_by_a_checkpoint_and_stops_writing() {
     ended.expect(7);
     assert!(codes(&ended).contains(&"TAIL_CUT".to_owned()));
     assert_eq!(ended.object()["completeness"], "incomplete");
-    home.changes_nothing(|home| home.run(&["trace", "new"])).refused(7, "L005", "covers 8");
+    let ended = home.changes_nothing(|home| home.run(&["trace", "new"]));
+    ended.refused(7, "L005", "covers 8");
+    for part in ["nothing was changed", "hint: keep this directory, put a copy", "baton explain L005"] {
+        assert!(ended.stderr.contains(part), "expected {part:?} in {}", ended.stderr);
+    }
+    assert!(home.run(&["doctor"]).stdout.contains("fix: baton explain L005"));
     // Also where only the index remembers.
     fs::remove_dir_all(home.data().join("checkpoints")).unwrap();
     home.changes_nothing(|home| home.run(&["trace", "new"])).refused(7, "L005", "the index");
     home.changes_nothing(|home| home.run(&["doctor", "--fix"])).refused(7, "L005", "the index");
+    // What the page says: the rest is intact, and a copy in its place makes it right.
+    home.run(&["verify"]).expect(0);
+    fs::write(home.segment(), good).unwrap();
+    home.run(&["verify", "--checkpoint", "kept"]).expect(0);
+    home.run(&["trace", "new"]).expect(0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `baton trace append ID`: events from a file or a pipe, each decision durable before it is printed.
 //!
-//! The data directory is held only while there is something to write: between two lines of a slow pipe it is free for others.
+//! The data directory is held only while there is something to write: between two lines of a slow pipe it is free for others. Where the
+//! input never pauses, it is given back now and then all the same.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -81,9 +82,7 @@ fn append_all(
         let receipts = speaker.append(open, &mut agents, decision).map_err(locate)?;
         *recorded += receipts.len() as u64;
         print(ui, speaker.trace, &receipts)?;
-        if input.may_wait()
-            && let Some(open) = writing.take()
-        {
+        if let Some(open) = writing.take_if(|open| open.is_due() || input.may_wait()) {
             open.close(ui)?;
         }
     }

@@ -79,7 +79,9 @@ fn write_bundle(
 /// A file that appears under its name only when it is whole.
 struct Target {
     path: PathBuf,
-    beside: PathBuf,
+    /// The file's own name; what is not whole yet is named after it and the process that writes it.
+    name: String,
+    parent: PathBuf,
 }
 
 impl Target {
@@ -102,8 +104,37 @@ impl Target {
             let what = format!("{} lies in the data directory", path.display());
             return Err(CliError::new(Code::OutputRefused, what).hint("choose a place outside of it"));
         }
-        let beside = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-        Ok(Target { path: path.to_owned(), beside })
+        let name = name.to_string_lossy().into_owned();
+        Ok(Target { path: path.to_owned(), name, parent: parent.to_owned() })
+    }
+
+    /// Where the process with this id writes until the file is whole.
+    fn beside(&self, pid: u32) -> PathBuf {
+        self.parent.join(format!(".{}.{pid}.tmp", self.name))
+    }
+
+    /// The process that writes, or wrote, a file beside ours.
+    fn writer(&self, file_name: &str) -> Option<u32> {
+        let rest = file_name.strip_prefix('.')?.strip_prefix(&self.name)?.strip_prefix('.')?;
+        rest.strip_suffix(".tmp")?.parse().ok()
+    }
+
+    /// Removes what exports to the same name left behind when they were interrupted. Failing at it is no reason to fail.
+    fn remove_leftovers(&self) {
+        let processes = Path::new("/proc");
+        // Without a list of processes nobody can be told to be gone.
+        if !processes.join("self").exists() {
+            return;
+        }
+        let Ok(entries) = fs::read_dir(&self.parent) else { return };
+        for entry in entries.flatten() {
+            let writer = entry.file_name().to_str().and_then(|name| self.writer(name));
+            // Nothing of this name can be our own yet: it was written by a process that had our id before us.
+            let is_gone = |pid: u32| pid == std::process::id() || !processes.join(pid.to_string()).exists();
+            if writer.is_some_and(is_gone) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn fail(&self, error: &io::Error) -> CliError {
@@ -111,24 +142,26 @@ impl Target {
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<u64, Stop>) -> Result<(u64, u64), Stop> {
-        let file = File::create(&self.beside).map_err(|error| self.fail(&error))?;
+        self.remove_leftovers();
+        let beside = self.beside(std::process::id());
+        let file = File::create_new(&beside).map_err(|error| self.fail(&error))?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
         let written = write(&mut out).and_then(|events| {
-            let length = self.put_in_place(out).map_err(|error| self.fail(&error))?;
+            let length = self.put_in_place(&beside, out).map_err(|error| self.fail(&error))?;
             Ok((events, length))
         });
         if written.is_err() {
             // The error that matters is the first one.
-            let _ = fs::remove_file(&self.beside);
+            let _ = fs::remove_file(&beside);
         }
         written
     }
 
-    fn put_in_place(&self, out: BufWriter<File>) -> io::Result<u64> {
+    fn put_in_place(&self, beside: &Path, out: BufWriter<File>) -> io::Result<u64> {
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         let length = file.metadata()?.len();
-        fs::rename(&self.beside, &self.path)?;
+        fs::rename(beside, &self.path)?;
         Ok(length)
     }
 }

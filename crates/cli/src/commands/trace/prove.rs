@@ -14,7 +14,7 @@ use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
-use crate::input::read_small;
+use crate::input::file::read_small;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceProve) -> Ended {
@@ -83,12 +83,14 @@ impl Old {
             return Ok(Old::Size(size));
         }
         let path = Path::new(text);
-        let bytes = read_small(path, NOTE_BYTES_MAX as u64)?;
-        let note = Note::parse(&bytes).map_err(|error| {
-            CliError::new(Code::OtherHistory, format!("{} is not a checkpoint", path.display()))
-                .cause(error.to_string())
+        let refuse = |why: String| {
+            CliError::new(Code::Value, format!("{} is not a checkpoint", path.display()))
+                .cause(why)
                 .hint("baton trace checkpoint")
-        })?;
+        };
+        let bytes = read_small(path, NOTE_BYTES_MAX as u64)?;
+        let bytes = bytes.ok_or_else(|| refuse(format!("it has more than {NOTE_BYTES_MAX} bytes")))?;
+        let note = Note::parse(&bytes).map_err(|error| refuse(error.to_string()))?;
         Ok(Old::Note(Box::new(note)))
     }
 

@@ -12,16 +12,36 @@ use baton_ledger::seal::{Checked, Proposal, Receipt};
 use baton_store::registry::{self, AgentKey};
 use baton_store::{Journal as _, Workspace, clock, keys};
 
-use super::cite;
+use super::cite::{self, Foreseen};
 use crate::error::{CliError, Code};
 use crate::input::{Decision, Draft, DraftSig};
 
 /// What is known of an agent's key while the data directory is ours.
 #[derive(Debug)]
-pub(super) struct Known {
-    registered: Option<AgentKey>,
-    /// Absent where the agent holds its private key itself.
-    secret: Option<SecretKey>,
+pub(super) enum Known {
+    /// It never had one; what needs no signature may stay without.
+    Never,
+    /// It had one, and none is valid any more.
+    Ended,
+    /// It has one, and the private half is not on this machine.
+    Elsewhere(AgentKey),
+    Here(AgentKey, Box<SecretKey>),
+}
+
+impl Known {
+    fn registered(&self) -> Option<&AgentKey> {
+        match self {
+            Known::Elsewhere(key) | Known::Here(key, _) => Some(key),
+            Known::Never | Known::Ended => None,
+        }
+    }
+}
+
+/// An event whose files are still to be stored.
+struct Prepared {
+    event: Event,
+    artifacts: Vec<Foreseen>,
+    sig: Option<DraftSig>,
 }
 
 /// On whose behalf events are appended, as far as the command line says.
@@ -107,12 +127,13 @@ impl Speaker<'_> {
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
         let (mut events, mut own, mut decided_on) = (Vec::new(), BTreeMap::new(), Vec::new());
-        for draft in &decision.events {
-            cite::expect_stored(workspace, draft)?;
-        }
+        let mut prepared = Vec::new();
         for draft in decision.events {
             decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
-            let checked = self.seal(workspace, agents, draft, &mut events)?;
+            prepared.push(self.prepare(workspace, agents, draft)?);
+        }
+        for event in prepared {
+            let checked = self.seal(workspace, agents, event, &mut events)?;
             own.insert(checked.body().id, checked.body().event_type.to_string());
             events.push(checked);
         }
@@ -122,31 +143,47 @@ impl Speaker<'_> {
         Ok(named.collect())
     }
 
-    /// Makes an event of a draft: signed elsewhere, signed here, or not at all. Binds the key in the trace first where that is needed.
+    /// Makes an event of a draft, and refuses what can be refused before its files are copied.
+    fn prepare(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        mut draft: Draft,
+    ) -> Result<Prepared, CliError> {
+        let (sig, artifacts) = (draft.sig, cite::foresee(workspace, &mut draft)?);
+        let mut event = self.to_event(workspace, agents, draft)?;
+        event.artifacts = artifacts.iter().map(|foreseen| foreseen.artifact.clone()).collect();
+        if sig.is_none() {
+            event.actor.key = None;
+            expect_signer(&event, known(workspace, agents, &event.actor.agent)?)?;
+        }
+        if artifacts.iter().any(Foreseen::is_to_be_stored) {
+            // The form that a record needs is judged in one place; a hash that is not known yet is as long as any other.
+            Body::unsigned(&event)?;
+        }
+        Ok(Prepared { event, artifacts, sig })
+    }
+
+    /// Stores what the event cites and seals it: signed elsewhere, signed here, or not at all. Binds the key in the trace first where that is
+    /// needed.
     fn seal(
         &self,
         workspace: &Workspace,
         agents: &mut BTreeMap<AgentName, Known>,
-        draft: Draft,
+        prepared: Prepared,
         before: &mut Vec<Checked>,
     ) -> Result<Checked, CliError> {
-        let sig = draft.sig;
-        let mut event = self.to_event(workspace, agents, draft)?;
+        let Prepared { mut event, artifacts, sig } = prepared;
         if let Some(sig) = sig {
             return self.check_signed(workspace, &event, sig, before);
         }
-        event.actor.key = None;
-        let known = known(workspace, agents, &event.actor.agent)?;
-        match (&known.secret, &known.registered) {
-            (Some(secret), Some(registered)) => {
-                registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
-                Ok(Checked::just_signed(Body::signed(event, secret)?, secret))
-            }
-            (_, registered) => {
-                refuse_unsigned(&event, registered.as_ref())?;
-                Ok(Checked::unsigned(Body::unsigned(&event)?)?)
-            }
+        let stored = artifacts.into_iter().map(|foreseen| cite::store(workspace, foreseen));
+        event.artifacts = stored.collect::<Result<_, _>>()?;
+        if let Known::Here(registered, secret) = known(workspace, agents, &event.actor.agent)? {
+            registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+            return Ok(Checked::just_signed(Body::signed(event, secret)?, secret));
         }
+        Ok(Checked::unsigned(Body::unsigned(&event)?)?)
     }
 
     /// An event that its actor signed elsewhere, checked strictly with the key that is registered for the actor.
@@ -173,6 +210,7 @@ impl Speaker<'_> {
         Ok(checked)
     }
 
+    /// The event without its artifacts.
     fn to_event(
         &self,
         workspace: &Workspace,
@@ -183,11 +221,6 @@ impl Speaker<'_> {
             Some(actor) => actor,
             None => self.actor(workspace, agents)?,
         };
-        let artifacts = draft
-            .artifacts
-            .into_iter()
-            .map(|citation| cite::store(workspace, citation))
-            .collect::<Result<_, _>>()?;
         Ok(Event {
             trace: self.trace,
             id: draft.id.unwrap_or_else(clock::new_event_id),
@@ -198,7 +231,7 @@ impl Speaker<'_> {
             session: draft.session,
             fence: draft.fence,
             payload: Payload::Other { event_type: draft.event_type, fields: draft.payload },
-            artifacts,
+            artifacts: Vec::new(),
             seen: draft.seen,
         })
     }
@@ -215,12 +248,10 @@ impl Speaker<'_> {
         let role = match self.role {
             Some(role) => role,
             None if agent == operator => Role::Operator,
-            None => {
-                match known(workspace, agents, &agent)?.registered.as_ref().map(|key| key.roles.as_slice()) {
-                    Some([role]) => *role,
-                    _ => Role::Executor,
-                }
-            }
+            None => match known(workspace, agents, &agent)?.registered().map(|key| key.roles.as_slice()) {
+                Some([role]) => *role,
+                _ => Role::Executor,
+            },
         };
         Ok(Actor { agent, role, key: None })
     }
@@ -232,38 +263,50 @@ fn known<'a>(
     agent: &AgentName,
 ) -> Result<&'a Known, CliError> {
     if !agents.contains_key(agent) {
-        let registered = registry::agent_key(&workspace.journal, agent)?;
-        let secret = match &registered {
-            None => None,
+        let own = registry::agent_keys(&workspace.journal)?.into_iter().filter(|key| key.agent == *agent);
+        let (valid, ended): (Vec<AgentKey>, Vec<AgentKey>) = own.partition(|key| key.is_valid);
+        let found = match valid.into_iter().next() {
+            None if ended.is_empty() => Known::Never,
+            None => Known::Ended,
             Some(key) => match workspace.keys.load(key.public.id()) {
-                Ok(secret) => Some(secret),
-                Err(keys::Error::Missing { .. }) => None,
+                Ok(secret) => Known::Here(key, Box::new(secret)),
+                Err(keys::Error::Missing { .. }) => Known::Elsewhere(key),
                 Err(error) => return Err(error.into()),
             },
         };
-        agents.insert(agent.clone(), Known { registered, secret });
+        agents.insert(agent.clone(), found);
     }
     Ok(&agents[agent])
 }
 
-/// An event that needs a signature and cannot get one here.
-fn refuse_unsigned(event: &Event, registered: Option<&AgentKey>) -> Result<(), CliError> {
+/// Refuses to go without a signature, where there is no key here to make one, and the type needs one, or where the agent has or had a key: whoever reads its unsigned event could
+/// not tell it from one that somebody else wrote in its name.
+fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
     let event_type = event.payload.event_type();
-    if !must_be_signed(event_type) {
-        return Ok(());
-    }
     let agent = &event.actor.agent;
-    let what = format!("an event of type {event_type} must be signed");
+    match known {
+        Known::Here(..) => return Ok(()),
+        Known::Never if !must_be_signed(event_type) => return Ok(()),
+        Known::Never | Known::Ended | Known::Elsewhere(_) => {}
+    }
+    let what = if must_be_signed(event_type) {
+        format!("an event of type {event_type} must be signed")
+    } else {
+        format!("an event of agent {agent} must be signed, because it has or had a key")
+    };
     let error = CliError::new(Code::SignatureMissing, what);
-    Err(match registered {
-        Some(key) => error
+    if let Some(key) = known.registered() {
+        return Err(error
             .cause(format!("the private key of {agent} ({}) is not on this machine", key.public.id()))
-            .hint("sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019"),
-        None => {
-            let role = role_required(event_type).unwrap_or(event.actor.role);
-            error.cause(format!("{agent} has no key")).hint(format!("baton agent key {agent} --role {role}"))
-        }
-    })
+            .hint(
+                "sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019",
+            ));
+    }
+    let why = if matches!(known, Known::Ended) { "its key was revoked" } else { "it never had one" };
+    let role = role_required(event_type).unwrap_or(event.actor.role);
+    Err(error
+        .cause(format!("{agent} has no valid key: {why}"))
+        .hint(format!("baton agent key {agent} --role {role}")))
 }
 
 /// The types that close something must have seen the head they close; a moved head is then a conflict, not a surprise.

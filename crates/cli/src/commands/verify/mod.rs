@@ -18,7 +18,7 @@ use crate::commands::Ended;
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
-use crate::input::read_small;
+use crate::input::file::read_small;
 use crate::ui::Ui;
 use crate::ui::time::duration;
 use source::Source;
@@ -27,30 +27,23 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Verify) -> Ended {
     let trust = args.trust.as_deref().map(read_trust).transpose()?;
     let start = Instant::now();
     let report = match &args.proof {
-        Some(file) => {
-            // One byte more than a proof may have, so that the verifier itself says that it is too long.
-            match read_small(file, PROOF_BYTES_MAX as u64) {
-                Ok(bytes) => verify_proof(&bytes, trust.as_deref()),
-                Err(error) if error.code == Code::InputTooLarge => {
-                    verify_proof(&vec![b'x'; PROOF_BYTES_MAX + 1], trust.as_deref())
-                }
-                Err(error) if error.code == Code::FileUnreadable => {
-                    let why = format!("{}: {}", error.what, error.causes.join(", "));
-                    Report::cannot_tell(FindingCode::Unreadable, why)
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+        Some(file) => match read_evidence(file, PROOF_BYTES_MAX)? {
+            Ok(bytes) => verify_proof(&bytes, trust.as_deref()),
+            Err(unreadable) => *unreadable,
+        },
         None => {
-            let options = Options {
-                trust,
-                checkpoint: args.checkpoint.as_deref().map(read_note).transpose()?,
-                kept: Vec::new(),
-                each: args.each,
-                links_only: false,
-                threads: threads(args),
-            };
-            Source::find(ctx, args.target.as_deref())?.verify(options)?
+            let source = Source::find(ctx, args.target.as_deref())?;
+            match args.checkpoint.as_deref().map(|file| read_evidence(file, NOTE_BYTES_MAX)).transpose()? {
+                Some(Err(unreadable)) => *unreadable,
+                checkpoint => source.verify(Options {
+                    trust,
+                    checkpoint: checkpoint.and_then(Result::ok),
+                    kept: Vec::new(),
+                    each: args.each,
+                    links_only: false,
+                    threads: threads(args),
+                })?,
+            }
         }
     };
     if ui.json {
@@ -82,22 +75,29 @@ fn threads(args: &Verify) -> usize {
     }
 }
 
-/// A checkpoint as it is; whether it is one is the verifier's to say. What is too long to be one stays too long.
-fn read_note(path: &Path) -> Result<Vec<u8>, CliError> {
-    match read_small(path, NOTE_BYTES_MAX as u64) {
-        Err(error) if error.code == Code::InputTooLarge => Ok(vec![b'x'; NOTE_BYTES_MAX + 1]),
-        other => other,
+/// A proof or a checkpoint as it is, since whether it is one is the verifier's to say; or the report that it cannot be read. What is too long
+/// to be one stays too long.
+fn read_evidence(path: &Path, bytes_max: usize) -> Result<Result<Vec<u8>, Box<Report>>, CliError> {
+    match read_small(path, bytes_max as u64) {
+        Ok(bytes) => Ok(Ok(bytes.unwrap_or_else(|| vec![b'x'; bytes_max + 1]))),
+        Err(error) if error.code == Code::FileUnreadable => {
+            let why = format!("{}: {}", error.what, error.causes.join(", "));
+            Ok(Err(Box::new(Report::cannot_tell(FindingCode::Unreadable, why))))
+        }
+        Err(error) => Err(error),
     }
 }
 
 /// Keys that the reader trusts: one `ed25519:…` per line, the rest of the line is a comment.
 fn read_trust(path: &Path) -> Result<Vec<PublicKey>, CliError> {
-    let bytes = read_small(path, SMALL_FILE_BYTES_MAX)?;
     let refuse = |what: String| {
         CliError::new(Code::TrustFile, what)
             .cause("expected one public key per line: `ed25519:` and base64, as in keys/*.pub; # starts a comment")
             .hint("baton explain U002")
     };
+    let bytes = read_small(path, SMALL_FILE_BYTES_MAX)?;
+    let too_long = || refuse(format!("{} has more than {SMALL_FILE_BYTES_MAX} bytes", path.display()));
+    let bytes = bytes.ok_or_else(too_long)?;
     let text = String::from_utf8(bytes).map_err(|_| refuse(format!("{} is not text", path.display())))?;
     let mut keys = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

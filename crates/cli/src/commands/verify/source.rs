@@ -24,7 +24,7 @@ use baton_store::{History as _, Layout};
 use crate::context::{Activity, Context, disk, visit};
 use crate::error::{CliError, Code};
 use crate::ids;
-use crate::input::file_error;
+use crate::input::file::{file_error, open};
 use crate::limits::{LIVE_RETRIES, LIVE_RETRY_MS};
 
 /// Something that can be verified.
@@ -47,7 +47,9 @@ impl Source {
         let path = Path::new(target);
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Ok(Source::Directory(directory(path))),
-            Ok(_) => file(path),
+            Ok(metadata) if metadata.is_file() => file(path),
+            // What can be read only once is not looked at first: only a bundle is read in one go.
+            Ok(_) => Ok(Source::Bundle(Some(path.to_owned()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !target.contains('/') => {
                 trace(ctx, target).map_err(|error| error.cause(format!("and there is no file {target}")))
             }
@@ -63,7 +65,7 @@ impl Source {
     pub(super) fn verify(self, mut options: Options) -> Result<Report, CliError> {
         match self {
             Source::Bundle(None) => Ok(bundle(&mut io::stdin(), &options)),
-            Source::Bundle(Some(path)) => match File::open(&path) {
+            Source::Bundle(Some(path)) => match open(&path) {
                 Ok(mut file) => Ok(bundle(&mut file, &options)),
                 Err(error) => Source::unreadable(&path, &error).verify(options),
             },

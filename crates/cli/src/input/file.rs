@@ -1,0 +1,58 @@
+//! Files that a person named, or may have put where Baton looks: opened without waiting, read within bounds.
+//!
+//! A file that is absent, cannot be read or is too long is told in the same way by every command. What its content should be is up to whoever
+//! asked for it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use crate::error::{CliError, Code};
+
+/// Opens for reading. A pipe that nobody writes to is empty, not something to wait for.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    // Only opening must not wait: whoever has the other end open may take its time.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Opens a regular file; nothing else has an end that can be relied on.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() {
+        return Ok(file);
+    }
+    Err(match found.is_dir() {
+        true => io::ErrorKind::IsADirectory.into(),
+        false => io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"),
+    })
+}
+
+/// Reads to the end, or gives `None` where there is more than the bound.
+pub(crate) fn read_bounded(file: File, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= bytes_max).then_some(bytes))
+}
+
+/// Reads a small file that a person named; `None` where it is longer than what it should be can ever be.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, CliError> {
+    open(path).and_then(|file| read_bounded(file, bytes_max)).map_err(|error| file_error(path, &error))
+}
+
+/// A file that a person named and that does not open or read.
+pub(crate) fn file_error(path: &Path, error: &io::Error) -> CliError {
+    let (code, what) = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            (Code::FileNotFound, format!("no file {}", path.display()))
+        }
+        _ => (Code::FileUnreadable, format!("cannot read {}", path.display())),
+    };
+    CliError::new(code, what).cause(error.to_string()).hint(format!("ls -l {}", path.display()))
+}
