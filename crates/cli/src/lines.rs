@@ -29,7 +29,9 @@ pub(crate) struct Lines {
     pos: u64,
     /// The line before that place, with its line feed; empty at the start of a segment.
     last: Vec<u8>,
-    reader: Option<LineReader>,
+    reader: Option<(LineReader, Arc<dyn DiskFile>)>,
+    /// Up to here the segment is known to be on the disk: nothing beyond is handed out.
+    durable: u64,
     ready: VecDeque<StoredLine>,
 }
 
@@ -70,6 +72,7 @@ impl Lines {
             pos: segment,
             last: Vec::new(),
             reader: None,
+            durable: 0,
             ready: VecDeque::new(),
         })
     }
@@ -95,7 +98,7 @@ impl Lines {
                     if self.pos == self.segment || !self.layout.segment(self.pos).exists() {
                         return Ok(Next::End);
                     }
-                    (self.segment, self.offset) = (self.pos, 0);
+                    (self.segment, self.offset, self.durable) = (self.pos, 0, 0);
                     self.last.clear();
                 }
                 Progress::Bad(why) => {
@@ -122,8 +125,8 @@ impl Lines {
 
     /// Reads the events of one decision, all or none.
     fn read_decision(&mut self) -> io::Result<Progress> {
-        let mut reader = match self.reader.take() {
-            Some(reader) => reader,
+        let (mut reader, file) = match self.reader.take() {
+            Some(open) => open,
             None => {
                 let file = match self.disk.open(&self.layout.segment(self.segment), Mode::Read) {
                     Ok(file) => file,
@@ -135,7 +138,7 @@ impl Lines {
                 if !self.is_last_in(&*file)? {
                     return Ok(Progress::TakenBack);
                 }
-                LineReader::new(file, self.offset)
+                (LineReader::new(file.clone(), self.offset), file)
             }
         };
         let mut pos = self.pos;
@@ -163,8 +166,14 @@ impl Lines {
             if is_whole {
                 self.last = [bytes, b"\n"].concat();
                 (self.pos, self.offset) = (pos, offset + bytes.len() as u64 + 1);
+                if self.offset > self.durable {
+                    // The writer may be between its write and its sync.
+                    let length = file.length()?;
+                    file.sync()?;
+                    self.durable = length;
+                }
                 self.ready.extend(taken);
-                self.reader = Some(reader);
+                self.reader = Some((reader, file));
                 return Ok(Progress::Decision);
             }
         }

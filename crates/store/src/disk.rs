@@ -154,10 +154,11 @@ impl DiskFile for RealFile {
 /// Opens a file that must be a regular one: a pipe or a device in its place would block, or never end.
 pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
+    match file.metadata()? {
+        found if found.is_file() => Ok(file),
+        found if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
 /// Makes a directory and those above it, where they are missing; each new name is durable when this returns.

@@ -116,22 +116,30 @@ fn everywhere(
 }
 
 /// Puts `key_bound` before the first use of a key in a trace.
+///
+/// The decision then also rests on the register: a key that is revoked meanwhile is a conflict, not a key that lives on in one trace.
 pub fn preface(
     journal: &dyn Journal,
     ledger_key: &SecretKey,
     trace: TraceId,
     registered: &AgentKey,
-    before: &mut Vec<Checked>,
+    proposal: &mut Proposal,
 ) -> Result<(), Error> {
     let key = registered.public.id();
     let is_prefaced = |checked: &Checked| {
         checked.body().trace == trace
             && checked.body().key_event.as_ref().is_some_and(|event| event.binds(key))
     };
-    if journal.keys(trace)?.knows(key) || before.iter().any(is_prefaced) {
+    if journal.keys(trace)?.knows(key) || proposal.events.iter().any(is_prefaced) {
         return Ok(());
     }
+    // The head first, then what it says: whatever comes in between moves the head.
+    let register = journal.trace(TraceId::Ledger).map_or(0, |register| register.seq);
+    if !journal.keys(TraceId::Ledger)?.is_valid(key) {
+        return Err(Error::NoKey(registered.agent.clone()));
+    }
     let grant = grant(&registered.agent, &registered.public, &registered.roles);
-    before.push(signed_own(trace, Payload::KeyBound(grant), ledger_key)?);
+    proposal.events.push(signed_own(trace, Payload::KeyBound(grant), ledger_key)?);
+    proposal.decided_on.push((TraceId::Ledger, register));
     Ok(())
 }

@@ -83,7 +83,7 @@ codes! {
     NoPage "U007" NotFound,
     Output "U008" Unexpected,
     Value "U009" Usage,
-    PublicKey "U010" Usage,
+    PublicKey "U010" Refused,
     OutputRefused "U011" Refused,
 }
 

@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use baton_store::disk;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::error::{CliError, Code};
@@ -23,15 +24,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 
 /// Opens a regular file; nothing else has an end that can be relied on.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = open(path)?;
-    let found = file.metadata()?;
-    if found.is_file() {
-        return Ok(file);
-    }
-    Err(match found.is_dir() {
-        true => io::ErrorKind::IsADirectory.into(),
-        false => io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"),
-    })
+    disk::open_regular(OpenOptions::new().read(true), path)
 }
 
 /// Reads to the end, or gives `None` where there is more than the bound.

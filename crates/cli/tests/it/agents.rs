@@ -272,14 +272,14 @@ fn public_keys_come_as_text_or_pem_and_others_are_refused() {
     let spki = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
     let x25519 = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x6e, 0x03, 0x21, 0x00];
     home.changes_nothing(|home| {
-        register("").refused(2, "U010", "holds no public key");
-        register("rsa:AAAA").refused(2, "U010", "another algorithm");
-        register(&der(&x25519, secret(1).public().as_bytes())).refused(2, "U010", "another algorithm");
-        register(&secret(1).to_file_text()).refused(2, "U010", "private key");
-        register("ed25519:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").refused(2, "U010", "small order");
-        register("-----BEGIN PRIVATE KEY-----\nAAAA\n").refused(2, "U010", "private key");
+        register("").refused(4, "U010", "holds no public key");
+        register("rsa:AAAA").refused(4, "U010", "another algorithm");
+        register(&der(&x25519, secret(1).public().as_bytes())).refused(4, "U010", "another algorithm");
+        register(&secret(1).to_file_text()).refused(4, "U010", "private key");
+        register("ed25519:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").refused(4, "U010", "small order");
+        register("-----BEGIN PRIVATE KEY-----\nAAAA\n").refused(4, "U010", "private key");
         fs::write(&file, [0xff, 0xfe]).unwrap();
-        home.run(&["agent", "key", "own", "--public", "key"]).refused(2, "U010", "not text");
+        home.run(&["agent", "key", "own", "--public", "key"]).refused(4, "U010", "not text");
         home.run(&["agent", "key", "own", "--public", "nowhere"])
     })
     .refused(3, "U005", "no file nowhere");

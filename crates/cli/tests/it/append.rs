@@ -253,4 +253,10 @@ fn the_same_id_is_recorded_once() {
     let twice = json!([event, event]).to_string().replace("89ab", "89ac");
     home.changes_nothing(|home| home.run_with(&["trace", "append", &trace], twice))
         .refused(4, "L024", "89ac");
+    let future = json!({"type": "note", "id": "evt_ffffffff-2345-7abc-8def-0123456789ab"}).to_string();
+    home.changes_nothing(|home| home.run_with(&["trace", "append", &trace], future)).refused(
+        4,
+        "L027",
+        "a time in the future",
+    );
 }

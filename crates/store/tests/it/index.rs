@@ -34,10 +34,10 @@ fn ledger() -> TempDir {
     registry::bind(&journal, &key, &worker, signer.public(), &roles).unwrap();
     let registered = registry::agent_key(&journal, &worker).unwrap().unwrap();
     for trace in [new_trace(), new_trace()] {
-        let mut events = Vec::new();
-        registry::preface(&journal, &key, trace, &registered, &mut events).unwrap();
-        events.push(note(trace, 0, 0));
-        journal.append(decision(events)).unwrap();
+        let mut first = decision(Vec::new());
+        registry::preface(&journal, &key, trace, &registered, &mut first).unwrap();
+        first.events.push(note(trace, 0, 0));
+        journal.append(first).unwrap();
     }
     for n in 0..10 {
         let trace = journal.traces()[1 + (n % 2) as usize].trace;

@@ -8,4 +8,5 @@ mod hostile;
 mod index;
 mod lock;
 mod open;
+mod registry;
 mod sequencer;

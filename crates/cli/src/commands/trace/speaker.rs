@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use baton_core::limits::CLOCK_SKEW_MS_MAX;
-use baton_core::roles::{OWN_AGENT, must_be_signed, role_required};
+use baton_core::offer::{self, Offer};
+use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Actor, AgentName, Event, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
@@ -55,11 +56,6 @@ pub(super) struct Speaker<'a> {
 impl Speaker<'_> {
     /// Refuses what no state of the ledger would make right, before the ledger is opened.
     pub(super) fn check(&self, draft: &Draft) -> Result<(), CliError> {
-        let event_type = draft.event_type.as_str();
-        if Payload::is_reserved(event_type) {
-            let what = format!("events of type {event_type} are appended by Baton itself");
-            return Err(CliError::new(Code::Reserved, what).hint(self.command_for(event_type)));
-        }
         if draft.trace.is_some_and(|trace| trace != self.trace) {
             return Err(CliError::new(
                 Code::InputForm,
@@ -80,33 +76,32 @@ impl Speaker<'_> {
                 ));
             }
         }
-        if draft
-            .actor
-            .as_ref()
-            .map(|actor| &actor.agent)
-            .or(self.agent)
-            .is_some_and(|a| a.as_str() == OWN_AGENT)
-        {
-            let what = format!("the agent name `{OWN_AGENT}` stands for Baton itself");
-            return Err(
-                CliError::new(Code::AgentReserved, what).hint("add --agent NAME with a name of its own")
-            );
-        }
-        if draft.actor.as_ref().map(|actor| actor.role).or(self.role) == Some(Role::System) {
-            let what = "the role `system` is Baton's own";
-            return Err(CliError::new(Code::Reserved, what).hint("choose another with --role"));
-        }
-        if let Some(at) = draft.at {
-            let now = clock::now();
-            if (at.unix_ms() - now.unix_ms()).abs() > CLOCK_SKEW_MS_MAX {
-                return Err(CliError::new(
-                    Code::ClockSkew,
-                    format!("at is {at}, this machine's clock says {now}"),
-                )
-                .cause(format!("at most {} minutes between them are accepted", CLOCK_SKEW_MS_MAX / 60_000)));
+        let offer = Offer {
+            event_type: draft.event_type.as_str(),
+            agent: draft.actor.as_ref().map(|actor| &actor.agent).or(self.agent).map(AgentName::as_str),
+            role: draft.actor.as_ref().map(|actor| actor.role).or(self.role),
+            at: draft.at,
+            id: draft.id,
+        };
+        offer.check(clock::now()).map_err(|refusal| self.tell(&refusal))
+    }
+
+    fn tell(&self, refusal: &offer::Refusal) -> CliError {
+        let text = refusal.to_string();
+        match refusal {
+            offer::Refusal::Reserved(event_type) => {
+                CliError::new(Code::Reserved, text).hint(self.command_for(event_type))
+            }
+            offer::Refusal::Name => {
+                CliError::new(Code::AgentReserved, text).hint("add --agent NAME with a name of its own")
+            }
+            offer::Refusal::Role => CliError::new(Code::Reserved, text).hint("choose another with --role"),
+            offer::Refusal::Clock { .. } | offer::Refusal::IdClock { .. } => {
+                let minutes = CLOCK_SKEW_MS_MAX / 60_000;
+                CliError::new(Code::ClockSkew, text)
+                    .cause(format!("at most {minutes} minutes between them are accepted"))
             }
         }
-        Ok(())
     }
 
     fn command_for(&self, event_type: &str) -> String {
@@ -126,18 +121,18 @@ impl Speaker<'_> {
         agents: &mut BTreeMap<AgentName, Known>,
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
-        let (mut events, mut own, mut decided_on) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut prepared = Vec::new();
+        let mut proposal = Proposal { events: Vec::new(), decided_on: Vec::new() };
+        let (mut own, mut prepared) = (BTreeMap::new(), Vec::new());
         for draft in decision.events {
-            decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
+            proposal.decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
             prepared.push(self.prepare(workspace, agents, draft)?);
         }
         for event in prepared {
-            let checked = self.seal(workspace, agents, event, &mut events)?;
+            let checked = self.seal(workspace, agents, event, &mut proposal)?;
             own.insert(checked.body().id, checked.body().event_type.to_string());
-            events.push(checked);
+            proposal.events.push(checked);
         }
-        let receipts = workspace.journal.append(Proposal { events, decided_on })?;
+        let receipts = workspace.journal.append(proposal)?;
         let named =
             receipts.into_iter().filter_map(|receipt| own.remove(&receipt.id).map(|name| (receipt, name)));
         Ok(named.collect())
@@ -171,16 +166,16 @@ impl Speaker<'_> {
         workspace: &Workspace,
         agents: &mut BTreeMap<AgentName, Known>,
         prepared: Prepared,
-        before: &mut Vec<Checked>,
+        proposal: &mut Proposal,
     ) -> Result<Checked, CliError> {
         let Prepared { mut event, artifacts, sig } = prepared;
         if let Some(sig) = sig {
-            return self.check_signed(workspace, &event, sig, before);
+            return self.check_signed(workspace, &event, sig, proposal);
         }
         let stored = artifacts.into_iter().map(|foreseen| cite::store(workspace, foreseen));
         event.artifacts = stored.collect::<Result<_, _>>()?;
         if let Known::Here(registered, secret) = known(workspace, agents, &event.actor.agent)? {
-            registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+            registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
             return Ok(Checked::just_signed(Body::signed(event, secret)?, secret));
         }
         Ok(Checked::unsigned(Body::unsigned(&event)?)?)
@@ -192,7 +187,7 @@ impl Speaker<'_> {
         workspace: &Workspace,
         event: &Event,
         sig: DraftSig,
-        before: &mut Vec<Checked>,
+        proposal: &mut Proposal,
     ) -> Result<Checked, CliError> {
         let agent = &event.actor.agent;
         let all = registry::agent_keys(&workspace.journal)?;
@@ -206,7 +201,7 @@ impl Speaker<'_> {
             return Err(Fault::NotValid(sig.key).into());
         }
         let checked = Checked::check(Body::signed_elsewhere(event, sig.value)?, &registered.public)?;
-        registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, before)?;
+        registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
         Ok(checked)
     }
 
