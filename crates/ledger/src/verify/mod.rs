@@ -8,6 +8,8 @@ mod feed;
 mod join;
 mod report;
 mod signatures;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -112,10 +114,13 @@ fn run(
         moved: Condvar::new(),
     };
     std::thread::scope(|threads| {
-        for _ in 1..options.threads {
-            threads.spawn(|| shared.work(artifacts, options, scope));
-        }
+        let spawn = |_| threads.spawn(|| shared.work(artifacts, options, scope));
+        let others: Vec<_> = (1..options.threads).map(spawn).collect();
         shared.work(artifacts, options, scope);
+        for other in others {
+            // The panic goes on here as it was, so that whoever asked sees its own words.
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     });
     let Turn { mut join, error, .. } = shared.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = error {
@@ -145,7 +150,19 @@ struct Turn {
     error: Option<String>,
 }
 
-/// A panic elsewhere must not hide what was found so far.
+/// Lets the other workers go when one panics: the turn of its chunk never comes, and they would wait for it for ever.
+struct Alarm<'a, S>(&'a Shared<S>);
+
+impl<S> Drop for Alarm<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.turn).error.get_or_insert_with(|| "a worker panicked".to_owned());
+            self.0.moved.notify_all();
+        }
+    }
+}
+
+/// A lock that a panic poisoned is taken all the same: its [`Alarm`] ends the verification, and the panic goes on from there.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,6 +179,8 @@ impl Segments for Box<dyn Segments> {
 
 impl<S: Segments> Shared<S> {
     fn work(&self, artifacts: Option<&dyn Artifacts>, options: &Options, scope: Scope) {
+        // Made first, so that it goes off last, when this worker holds no lock any more.
+        let _alarm = Alarm(self);
         let mut checker = Checker::new(options.each);
         let mut seen_artifacts = BTreeSet::new();
         loop {
@@ -210,6 +229,10 @@ impl<S: Segments> Shared<S> {
         while turn.next != chunk.number && turn.error.is_none() {
             turn = self.moved.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
+        if turn.error.is_some() {
+            // There will be no report on any line.
+            return Taken { pending: Vec::new(), lines: 0..0, goes_on: false };
+        }
         let join = &mut turn.join;
         if chunk.starts_segment.is_some() || !lines.whole.is_empty() {
             join.settle();
@@ -237,7 +260,7 @@ impl<S: Segments> Shared<S> {
         } else {
             join.unchecked_artifacts += cited;
         }
-        let goes_on = !join.has_stopped && turn.error.is_none();
+        let goes_on = !join.has_stopped;
         turn.next += 1;
         self.moved.notify_all();
         Taken { pending, lines: taken, goes_on }

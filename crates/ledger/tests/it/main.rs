@@ -24,6 +24,8 @@ mod note;
 #[cfg(test)]
 mod packer;
 #[cfg(test)]
+mod panics;
+#[cfg(test)]
 mod proof;
 #[cfg(test)]
 mod reader;
