@@ -8,10 +8,12 @@ use baton_core::limits::{BUNDLE_CHUNK_BYTES, BUNDLE_LINE_BYTES_MAX};
 use baton_core::{Digest, TraceId};
 use serde_json::{Map, Value};
 
+use super::code::{Check, Code};
 use super::join::{Join, Judged, Pending, Scope};
-use super::report::{Check, Code, Finding, Report, Subject, Vouched};
+use super::report::{Finding, Report, Subject, Vouched};
 use super::signatures::Checker;
-use super::{Options, bad_signatures, identity, judge_key};
+use super::workers::bad_signatures;
+use super::{Options, identity, judge_key};
 use crate::bundle::{Header, Summary, artifact_chunks};
 use crate::canonical::{self, scan};
 use crate::hash::{Hasher, leaf};

@@ -10,7 +10,8 @@ use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Digest, EventId, Seen, TraceId};
 use serde_json::Value;
 
-use super::report::{Check, Code, Counts, Finding, Findings};
+use super::code::{Check, Code};
+use super::report::{Counts, Finding, Findings};
 use super::signatures::Task;
 use crate::body::KeyEvent;
 use crate::canonical;
@@ -46,6 +47,15 @@ pub(crate) enum Scope {
     Journal,
     /// The lines of one trace, with others left out between them.
     Trace(TraceId),
+}
+
+impl Scope {
+    pub(crate) fn includes(self, trace: Option<TraceId>) -> bool {
+        match (self, trace) {
+            (Scope::Journal, _) | (Scope::Trace(_), None) => true,
+            (Scope::Trace(wanted), Some(trace)) => trace == wanted,
+        }
+    }
 }
 
 /// A signature to check once the turn is over.

@@ -1,12 +1,13 @@
 //! What cannot be brought about from outside.
 
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::feed::{Feed, Segments};
+use super::Options;
+use super::feed::Segments;
 use super::join::{Join, Scope};
-use super::{Alarm, Options, Shared, Turn, lock};
+use super::workers::{Alarm, Shared, lock};
 
 /// Two segments of one bad line each, so two chunks.
 #[derive(Default)]
@@ -30,11 +31,7 @@ impl Segments for TwoChunks {
 
 #[test]
 fn a_worker_that_panics_before_its_turn_lets_the_others_go() {
-    let shared = Arc::new(Shared {
-        feed: Mutex::new(Feed::new(TwoChunks::default())),
-        turn: Mutex::new(Turn { next: 0, join: Join::new(Scope::Journal, None), error: None }),
-        moved: Condvar::new(),
-    });
+    let shared = Arc::new(Shared::new(Join::new(Scope::Journal, None), TwoChunks::default()));
     let (taken, wait_taken) = mpsc::channel();
     let lost = thread::spawn({
         let shared = shared.clone();
