@@ -21,6 +21,7 @@ use crate::key::PublicKey;
 use crate::keyring::{Fault, KeyRing, LedgerIdentity};
 use crate::merkle::Frontier;
 use crate::note::parse_origin;
+use crate::order::Order;
 use crate::record::{Flaw, Line};
 
 /// A line after the part that needs no context.
@@ -83,18 +84,6 @@ struct TraceEnd {
     recent: VecDeque<Digest>,
 }
 
-/// What the line before was part of.
-#[derive(Debug, Clone, Copy)]
-enum Before {
-    Start,
-    Line {
-        batch: Option<(u32, u32)>,
-        commit: u64,
-    },
-    /// It could not be read.
-    Unknown,
-}
-
 /// A root or a hash that a note promises.
 #[derive(Debug, Clone)]
 pub(crate) struct Promise {
@@ -123,7 +112,8 @@ pub(crate) struct Join {
     traces: BTreeMap<TraceId, TraceEnd>,
     ids: IdWindow,
     last_pos: u64,
-    before: Before,
+    /// Where the line before left decisions and writes; `None` where it could not be read.
+    order: Option<Order>,
     blank_lines: u64,
     unterminated: Option<u64>,
     tree_is_known: bool,
@@ -149,7 +139,7 @@ impl Join {
             traces: BTreeMap::new(),
             ids: IdWindow::default(),
             last_pos: 0,
-            before: Before::Start,
+            order: Some(Order::default()),
             blank_lines: 0,
             unterminated: None,
             tree_is_known: true,
@@ -212,7 +202,7 @@ impl Join {
     }
 
     fn lose_track(&mut self) {
-        self.before = Before::Unknown;
+        self.order = None;
         self.tree_is_known = false;
         // Without the first record no key is known.
         if self.scope == Scope::Journal && self.ledger.is_none() {
@@ -285,25 +275,12 @@ impl Join {
             found.push(gap(format!("a segment named {:020}", self.line), format!("{name:020}")));
         }
         self.last_pos = line.pos;
-        let commit = line.effective_commit();
-        if self.scope == Scope::Journal {
-            let fits = match self.before {
-                Before::Unknown => true,
-                Before::Start => line.commit.is_none() && line.batch.is_none_or(|(i, _)| i == 1),
-                Before::Line { batch, commit: before } => {
-                    let same_write = line.commit.is_none_or(|commit| commit == before);
-                    let goes_on = match batch {
-                        Some((i, n)) if i < n => line.batch == Some((i + 1, n)) && commit == before,
-                        _ => line.batch.is_none_or(|(i, _)| i == 1),
-                    };
-                    same_write && goes_on
-                }
-            };
-            if !fits {
-                found.push(gap("the next event of the same decision or write".into(), shown(line)));
-            }
+        // Between the lines of one trace, others are left out.
+        let follows = self.order.filter(|_| self.scope == Scope::Journal).map(|order| order.follows(line));
+        if let Some(Err(_)) = follows {
+            found.push(gap("the next event of the same decision or write".into(), shown(line)));
         }
-        self.before = Before::Line { batch: line.batch, commit };
+        self.order = Some(Order::after(line));
         match self.ids.insert(line.id) {
             Sighting::New => {}
             Sighting::Doubled => found.push(gap("an id that occurs once".into(), line.id.to_string())),
@@ -452,9 +429,9 @@ impl Join {
             let found = format!("{bytes} bytes without a line feed");
             self.findings.push(Finding::new(Code::TornTail).expected("whole lines").found(found));
         }
-        if let (Scope::Journal, Before::Line { batch: Some((i, n)), .. }) = (self.scope, self.before)
-            && i < n
-        {
+        let unfinished =
+            self.order.filter(|_| self.scope == Scope::Journal).and_then(|order| order.unfinished());
+        if let Some((i, n)) = unfinished {
             let finding =
                 Finding::new(Code::TornTail).expected(format!("all {n} events of the last decision"));
             self.findings.push(finding.found(format!("{i} of them")));

@@ -22,6 +22,8 @@ mod merkle;
 #[cfg(test)]
 mod note;
 #[cfg(test)]
+mod order;
+#[cfg(test)]
 mod packer;
 #[cfg(test)]
 mod panics;
