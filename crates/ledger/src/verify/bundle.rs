@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::code::{Check, Code};
 use super::join::{Join, Judged, Pending, Scope};
+use super::late::Ids;
 use super::report::{Finding, Report, Subject, Vouched};
 use super::signatures::Checker;
 use super::workers::bad_signatures;
@@ -109,7 +110,9 @@ impl Bundle {
                 Err(expected) => return Ok(not_a_bundle(expected)),
             },
         };
-        let join = Join::new(Scope::Trace(header.trace), Some(header.ledger.clone()));
+        let mut join = Join::new(Scope::Trace(header.trace), Some(header.ledger.clone()));
+        // There is no second pass: a bundle is read once, from a pipe for instance.
+        join.ids = Ids::all();
         let given = match options.checkpoint.as_deref().map(Note::parse) {
             Some(Ok(Note { statement: Statement::TraceHead(head), .. })) => Some(head.seq),
             _ => None,
@@ -138,7 +141,7 @@ impl Bundle {
 
     /// Ends with what was found so far and one finding about the bundle's form.
     fn invalid(&mut self, expected: &str, found: &str) -> Stop {
-        let line = self.join.line + 1;
+        let line = self.join.line() + 1;
         self.join.findings.push(Finding::new(Code::SchemaInvalid).expected(expected).found(found).at(line));
         self.stop()
     }
@@ -161,7 +164,7 @@ impl Bundle {
             origin: Some(self.header.ledger.origin.to_string()),
             trace: Some(self.header.trace),
             head: join.head,
-            events: join.line,
+            events: join.line(),
         }
     }
 
@@ -215,7 +218,7 @@ impl Bundle {
             let known = *self.cited.entry(artifact.sha256).or_insert(artifact.bytes);
             if known != artifact.bytes {
                 let finding = Finding::new(Code::ArtifactHashMismatch).expected(format!("{known} bytes"));
-                self.join.findings.push(finding.found(artifact.bytes).at(self.join.line).event(line.id));
+                self.join.findings.push(finding.found(artifact.bytes).at(self.join.line()).event(line.id));
             }
         }
         if line.trace == TraceId::Ledger && line.seq == 1 && line.event_type == "ledger.created" {
@@ -224,7 +227,7 @@ impl Bundle {
                 let finding = Finding::new(Code::KeyUnknown).expected("the origin and key of the header");
                 self.join
                     .findings
-                    .push(finding.found("others in ledger.created").at(self.join.line).event(line.id));
+                    .push(finding.found("others in ledger.created").at(self.join.line()).event(line.id));
             }
         }
     }

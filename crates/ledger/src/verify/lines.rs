@@ -1,4 +1,4 @@
-//! The lines of a chunk, and what the end of a journal makes of those that are none.
+//! The lines of a chunk, and the number of each in the journal.
 
 use baton_core::limits::LINE_BYTES_MAX;
 
@@ -37,6 +37,65 @@ impl<'a> Lines<'a> {
             whole.truncate(end);
         }
         Lines { whole, blank, unterminated }
+    }
+}
+
+/// Numbers the lines of a journal; every pass over it counts with this, so that all give a line the same number.
+///
+/// What may turn out to be no line at all is held back until it is known whether anything follows it.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// The number of the last line, from 1.
+    pub(super) line: u64,
+    blank: u64,
+    unterminated: Option<u64>,
+    /// A segment without a line; segments are created with their first event.
+    has_empty_segment: bool,
+}
+
+/// Something that is no record, in the place of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stray {
+    pub(super) line: u64,
+    pub(super) expected: &'static str,
+    pub(super) found: &'static str,
+}
+
+impl Numbers {
+    /// Something follows, in this segment or at the start of the next: what was held back is in the middle, where it does not belong.
+    pub(super) fn settle(&mut self, starts_segment: bool) -> Vec<Stray> {
+        let mut strays = Vec::new();
+        let mut stray = |line, expected, found| strays.push(Stray { line, expected, found });
+        // A segment without a record is in nobody's place: the next line counts on from the last.
+        if std::mem::take(&mut self.has_empty_segment) && starts_segment {
+            self.blank = 0;
+            stray(self.line + 1, "a record", "a segment without one");
+        }
+        if self.blank > 0 {
+            stray(self.line + 1, "a record", "an empty line");
+            self.line += std::mem::take(&mut self.blank);
+        }
+        if self.unterminated.take().is_some() {
+            self.line += 1;
+            stray(self.line, "a line feed", "the end of the segment");
+        }
+        strays
+    }
+
+    /// Holds back what stands behind the whole lines of a chunk.
+    pub(super) fn hold(&mut self, starts_segment: bool, lines: &Lines<'_>) {
+        self.blank += lines.blank;
+        self.has_empty_segment |= starts_segment && lines.whole.is_empty();
+        if lines.unterminated.is_some() {
+            // Line feeds before it belong to the tail as well.
+            self.unterminated = lines.unterminated;
+            self.has_empty_segment = false;
+        }
+    }
+
+    /// The bytes of a torn line at the end, and whether the last segment is one without a line.
+    pub(super) fn end(&self) -> (Option<u64>, bool) {
+        (self.unterminated, self.has_empty_segment)
     }
 }
 

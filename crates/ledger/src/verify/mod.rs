@@ -115,7 +115,7 @@ fn run(
     if let Err(why) = late::second_pass(open, scope, &mut join) {
         return Report::cannot_tell(Code::Unreadable, why);
     }
-    if join.line == 0 && !join.findings.has_failure() {
+    if join.line() == 0 && !join.findings.has_failure() {
         return Report::cannot_tell(Code::NoEvents, "no events");
     }
     conclude(join, &notes, options, scope)
@@ -131,7 +131,7 @@ fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> R
         },
         head: join.head,
         events: match scope {
-            Scope::Journal => join.line,
+            Scope::Journal => join.line(),
             Scope::Trace(trace) => join.events_of(trace),
         },
     };

@@ -80,7 +80,7 @@ pub(super) fn judge_note(
         Statement::Checkpoint(_) if scope != Scope::Journal => return Err(None),
         Statement::Checkpoint(c) => {
             let kept = join.roots.get(&c.size).and_then(|list| list.iter().find(|p| p.digest == c.root));
-            (kept, c.size, join.line)
+            (kept, c.size, join.line())
         }
         Statement::TraceHead(head) => {
             if matches!(scope, Scope::Trace(trace) if trace != head.trace) {

@@ -133,23 +133,16 @@ impl<S: Segments> Shared<S> {
         }
         let join = &mut turn.join;
         if chunk.starts_segment.is_some() || !lines.whole.is_empty() {
-            join.settle();
+            join.settle(chunk.starts_segment.is_some());
         }
-        let first_line = join.line + 1;
+        let first_line = join.line() + 1;
         let mut pending = Vec::with_capacity(judged.len());
         let mut segment = chunk.starts_segment;
         for line in judged {
             pending.extend(join.accept(line.as_ref(), segment.take()));
         }
-        let taken = first_line..join.line + 1;
-        if segment.is_some() && lines.whole.is_empty() && lines.unterminated.is_none() {
-            join.empty_segment();
-        } else {
-            join.blank(lines.blank);
-        }
-        if let Some(bytes) = lines.unterminated {
-            join.unterminated(bytes);
-        }
+        let taken = first_line..join.line() + 1;
+        join.hold(chunk.starts_segment.is_some(), lines);
         let cited = judged.iter().zip(taken.clone()).filter_map(|(judged, _)| judged.as_ref().ok());
         let cited = cited.map(|judged| judged.line.artifacts.len() as u64).sum();
         if has_artifacts {
