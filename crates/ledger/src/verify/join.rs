@@ -82,7 +82,7 @@ struct TraceEnd {
     hash: Option<Digest>,
     is_closed: bool,
     keys: KeyRing,
-    /// Hashes of the last events, for `seen`.
+    /// Hashes of the last events, for `seen`; none once the trace is closed, after which `seen` is not looked at.
     recent: VecDeque<Digest>,
 }
 
@@ -152,6 +152,12 @@ impl Join {
     /// The number of the last line.
     pub(crate) fn line(&self) -> u64 {
         self.numbers.line
+    }
+
+    /// How many hashes are kept for `seen`, in all traces.
+    #[cfg(test)]
+    pub(crate) fn hashes_kept(&self) -> usize {
+        self.traces.values().map(|end| end.recent.capacity()).sum()
     }
 
     /// Takes note of what stands behind the whole lines of a chunk; see [`Numbers::hold`].
@@ -268,18 +274,20 @@ impl Join {
         } else if line.prev != expected {
             found.push(Finding::new(Code::ChainBreak).expected(expected).found(line.prev));
         }
-        if let Some(seen) = line.seen.filter(|seen| !end.has_seen(seen, line.seq)) {
+        if let Some(seen) = line.seen.filter(|seen| !end.is_closed && !end.has_seen(seen, line.seq)) {
             let expected =
                 format!("the hash of seq {} of this trace, at most {SEEN_BACK_MAX} back", seen.seq);
             found.push(Finding::new(Code::ChainBreak).expected(expected).found(seen.hash));
         }
-        if line.seq != end.seq + 1 {
-            end.recent.clear();
+        if !end.is_closed {
+            if line.seq != end.seq + 1 {
+                end.recent.clear();
+            }
+            if end.recent.len() as u64 == SEEN_BACK_MAX {
+                end.recent.pop_front();
+            }
+            end.recent.push_back(line.hash);
         }
-        if end.recent.len() as u64 == SEEN_BACK_MAX {
-            end.recent.pop_front();
-        }
-        end.recent.push_back(line.hash);
         (end.seq, end.hash) = (line.seq, Some(line.hash));
     }
 
@@ -365,7 +373,10 @@ impl Join {
         if let Some(expected) = wrong {
             found.push(Finding::new(Code::OrderViolation).expected(expected).found(line.event_type));
         }
-        end.is_closed |= line.event_type == "trace.closed" && line.trace != TraceId::Ledger;
+        if line.event_type == "trace.closed" && line.trace != TraceId::Ledger {
+            // A ledger has few open traces and any number of closed ones: only the former may cost 128 KiB each.
+            (end.is_closed, end.recent) = (true, VecDeque::new());
+        }
     }
 
     /// Adds the leaf, and compares what was promised for this place.

@@ -68,17 +68,18 @@ fn uuid(ms: u64) -> Uuid7 {
     Uuid7::from_parts(Timestamp::from_unix_ms(1_770_670_800_000 + ms as i64).unwrap(), [7; 10])
 }
 
-/// One trace whose events have ids of these times.
-fn trace_of(times: &[u64]) -> Vec<u8> {
+/// One trace whose events have ids of these times; the last is of this type.
+fn trace_of(times: &[u64], last: &str) -> Vec<u8> {
     let (trace, mut prev, mut out) = (TraceId::Work(uuid(0)), Digest::ZERO, Vec::new());
     for (time, number) in times.iter().zip(1..) {
+        let kind = if number == times.len() { last } else { "note" };
         let with = |hash: Digest| {
             let id = EventId::new(uuid(*time));
             let start =
                 r#"{"actor":{"agent":"a","role":"operator"},"artifacts":[],"at":"2026-01-01T00:00:00.000Z","#;
             let middle =
                 format!(r#""hash":"{hash}","id":"{id}","payload":{{}},"pos":{number},"prev":"{prev}","#);
-            format!(r#"{start}{middle}"seq":{number},"trace":"{trace}","type":"note","v":1}}"#)
+            format!(r#"{start}{middle}"seq":{number},"trace":"{trace}","type":"{kind}","v":1}}"#)
         };
         let draft = with(Digest::ZERO);
         let line = Line::parse(draft.as_bytes()).unwrap();
@@ -106,23 +107,31 @@ impl Segments for Memory {
     }
 }
 
+fn scope() -> Scope {
+    Scope::Trace(TraceId::Work(uuid(0)))
+}
+
+/// After the first pass over such a trace.
+fn joined(source: Box<dyn Segments>, max: usize) -> Join {
+    let key = *SecretKey::from_seed(&[1; 32].into()).public();
+    let ledger = LedgerIdentity { origin: "baton/test".parse().unwrap(), key };
+    let mut join = Join::new(scope(), Some(ledger));
+    join.ids = Ids::kept(max);
+    let mut join = workers::pass_through(join, source, None, &Options::default(), scope()).unwrap();
+    join.finish();
+    join
+}
+
 /// The lines at which an id is found to be doubled, with room for so many late ids at once; and how often the journal was read.
 fn doubled(times: &[u64], max: usize) -> (Vec<u64>, u32) {
-    let bytes = trace_of(times);
+    let bytes = trace_of(times, "note");
     let reads = std::sync::atomic::AtomicU32::new(0);
     let open = || {
         reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Box::new(Memory(bytes.clone(), false)) as Box<dyn Segments>)
     };
-    let scope = Scope::Trace(TraceId::Work(uuid(0)));
-    let key = *SecretKey::from_seed(&[1; 32].into()).public();
-    let ledger = LedgerIdentity { origin: "baton/test".parse().unwrap(), key };
-    let mut join = Join::new(scope, Some(ledger));
-    join.ids = Ids::kept(max);
-    let source = open().unwrap();
-    let mut join = workers::pass_through(join, source, None, &Options::default(), scope).unwrap();
-    join.finish();
-    late::second_pass(&open, scope, &mut join).unwrap();
+    let mut join = joined(open().unwrap(), max);
+    late::second_pass(&open, scope(), &mut join).unwrap();
     let report = Report::conclude(Subject::default(), &join.counts, join.findings, Vouched::default());
     assert!(report.findings.iter().all(|f| f.code == Code::SequenceGap), "{:?}", report.findings);
     (report.findings.iter().map(|finding| finding.line).collect(), reads.into_inner())
@@ -143,4 +152,14 @@ fn late_ids_are_all_judged_however_few_are_kept_at_once() {
     }
     let honest: Vec<u64> = (1000..1000 + window + 20).chain([11, 12, 13, 14, 15]).collect();
     assert_eq!(doubled(&honest, 2), (Vec::new(), 4));
+}
+
+#[test]
+fn what_seen_needs_is_kept_while_a_trace_is_open() {
+    let kept = |last: &str| {
+        let bytes = trace_of(&[1, 2, 3], last);
+        joined(Box::new(Memory(bytes, false)), 1).hashes_kept()
+    };
+    assert!(kept("note") >= 3);
+    assert_eq!(kept("trace.closed"), 0);
 }
