@@ -12,6 +12,7 @@ pub mod key;
 pub mod keyring;
 pub mod merkle;
 pub mod note;
+pub mod order;
 pub mod proof;
 pub mod record;
 pub mod seal;

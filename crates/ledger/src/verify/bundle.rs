@@ -8,10 +8,13 @@ use baton_core::limits::{BUNDLE_CHUNK_BYTES, BUNDLE_LINE_BYTES_MAX};
 use baton_core::{Digest, TraceId};
 use serde_json::{Map, Value};
 
+use super::code::{Check, Code};
 use super::join::{Join, Judged, Pending, Scope};
-use super::report::{Check, Code, Finding, Report, Subject, Vouched};
+use super::late::Ids;
+use super::report::{Finding, Report, Subject, Vouched};
 use super::signatures::Checker;
-use super::{Options, bad_signatures, identity, judge_key};
+use super::workers::bad_signatures;
+use super::{Options, identity, judge_key};
 use crate::bundle::{Header, Summary, artifact_chunks};
 use crate::canonical::{self, scan};
 use crate::hash::{Hasher, leaf};
@@ -88,8 +91,11 @@ struct Bundle {
     join: Join,
     checker: Checker,
     pending: Vec<Pending>,
-    /// Cited artifacts with their sizes, in the order in which they must come.
+    /// Cited artifacts with their sizes, in the order in which they must come, and let go as they come. They come after all events, in another order,
+    /// so each distinct one is kept until then: 40 bytes for a citation of more than 100.
     cited: BTreeMap<Digest, u64>,
+    /// How many distinct ones there are.
+    artifacts: u64,
     last_pos: u64,
     positions: Hasher,
     root: Option<Digest>,
@@ -107,7 +113,9 @@ impl Bundle {
                 Err(expected) => return Ok(not_a_bundle(expected)),
             },
         };
-        let join = Join::new(Scope::Trace(header.trace), Some(header.ledger.clone()));
+        let mut join = Join::new(Scope::Trace(header.trace), Some(header.ledger.clone()));
+        // There is no second pass: a bundle is read once, from a pipe for instance.
+        join.ids = Ids::all();
         let given = match options.checkpoint.as_deref().map(Note::parse) {
             Some(Ok(Note { statement: Statement::TraceHead(head), .. })) => Some(head.seq),
             _ => None,
@@ -118,6 +126,7 @@ impl Bundle {
             checker: Checker::new(options.each),
             pending: Vec::new(),
             cited: BTreeMap::new(),
+            artifacts: 0,
             last_pos: 0,
             positions: Hasher::default(),
             root: None,
@@ -125,10 +134,11 @@ impl Bundle {
             hash_at_given: None,
         };
         bundle.read_events(lines)?;
+        bundle.artifacts = bundle.cited.len() as u64;
         if bundle.header.inline {
             bundle.read_artifacts(lines)?;
-        } else if !bundle.cited.is_empty() {
-            let found = format!("{} artifacts by their hashes only", bundle.cited.len());
+        } else if bundle.artifacts > 0 {
+            let found = format!("{} artifacts by their hashes only", bundle.artifacts);
             bundle.join.findings.push(Finding::new(Code::ArtifactUnchecked).found(found));
         }
         bundle.read_end(lines, options)
@@ -136,7 +146,7 @@ impl Bundle {
 
     /// Ends with what was found so far and one finding about the bundle's form.
     fn invalid(&mut self, expected: &str, found: &str) -> Stop {
-        let line = self.join.line + 1;
+        let line = self.join.line() + 1;
         self.join.findings.push(Finding::new(Code::SchemaInvalid).expected(expected).found(found).at(line));
         self.stop()
     }
@@ -159,7 +169,7 @@ impl Bundle {
             origin: Some(self.header.ledger.origin.to_string()),
             trace: Some(self.header.trace),
             head: join.head,
-            events: join.line,
+            events: join.line(),
         }
     }
 
@@ -213,7 +223,7 @@ impl Bundle {
             let known = *self.cited.entry(artifact.sha256).or_insert(artifact.bytes);
             if known != artifact.bytes {
                 let finding = Finding::new(Code::ArtifactHashMismatch).expected(format!("{known} bytes"));
-                self.join.findings.push(finding.found(artifact.bytes).at(self.join.line).event(line.id));
+                self.join.findings.push(finding.found(artifact.bytes).at(self.join.line()).event(line.id));
             }
         }
         if line.trace == TraceId::Ledger && line.seq == 1 && line.event_type == "ledger.created" {
@@ -222,7 +232,7 @@ impl Bundle {
                 let finding = Finding::new(Code::KeyUnknown).expected("the origin and key of the header");
                 self.join
                     .findings
-                    .push(finding.found("others in ledger.created").at(self.join.line).event(line.id));
+                    .push(finding.found("others in ledger.created").at(self.join.line()).event(line.id));
             }
         }
     }
@@ -245,7 +255,6 @@ impl Bundle {
                     .findings
                     .push(Finding::new(Code::ArtifactHashMismatch).expected(sha256).found(found));
             }
-            self.cited.insert(sha256, bytes);
         }
         Ok(())
     }
@@ -258,7 +267,7 @@ impl Bundle {
         self.judge_head(&head);
         self.root = self.judge_checkpoint(&checkpoint, index, &path);
         let counted = Summary {
-            artifacts: self.cited.len() as u64,
+            artifacts: self.artifacts,
             closed: self.join.is_closed(self.header.trace),
             events: self.header.events,
             head: self.join.head.unwrap_or(Digest::ZERO),

@@ -12,6 +12,16 @@ pub trait Segments: Send {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String>;
 }
 
+impl Segments for Box<dyn Segments> {
+    fn next_segment(&mut self) -> Result<Option<u64>, String> {
+        (**self).next_segment()
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
+        (**self).read(buffer)
+    }
+}
+
 /// Whole lines of one segment, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {

@@ -5,21 +5,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use baton_core::limits::{LATE_IDS_MAX, SEEN_BACK_MAX};
+use baton_core::limits::SEEN_BACK_MAX;
 use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Digest, EventId, Seen, TraceId};
 use serde_json::Value;
 
-use super::report::{Check, Code, Counts, Finding, Findings};
+use super::code::{Check, Code};
+use super::late::Ids;
+use super::lines::{Lines, Numbers, Stray};
+use super::report::{Counts, Finding, Findings};
 use super::signatures::Task;
 use crate::body::KeyEvent;
 use crate::canonical;
 use crate::hash::leaf;
-use crate::id_window::{IdWindow, Sighting};
+use crate::id_window::Sighting;
 use crate::key::PublicKey;
 use crate::keyring::{Fault, KeyRing, LedgerIdentity};
 use crate::merkle::Frontier;
 use crate::note::parse_origin;
+use crate::order::Order;
 use crate::record::{Flaw, Line};
 
 /// A line after the part that needs no context.
@@ -48,6 +52,15 @@ pub(crate) enum Scope {
     Trace(TraceId),
 }
 
+impl Scope {
+    pub(crate) fn includes(self, trace: Option<TraceId>) -> bool {
+        match (self, trace) {
+            (Scope::Journal, _) | (Scope::Trace(_), None) => true,
+            (Scope::Trace(wanted), Some(trace)) => trace == wanted,
+        }
+    }
+}
+
 /// A signature to check once the turn is over.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -69,20 +82,8 @@ struct TraceEnd {
     hash: Option<Digest>,
     is_closed: bool,
     keys: KeyRing,
-    /// Hashes of the last events, for `seen`.
+    /// Hashes of the last events, for `seen`; none once the trace is closed, after which `seen` is not looked at.
     recent: VecDeque<Digest>,
-}
-
-/// What the line before was part of.
-#[derive(Debug, Clone, Copy)]
-enum Before {
-    Start,
-    Line {
-        batch: Option<(u32, u32)>,
-        commit: u64,
-    },
-    /// It could not be read.
-    Unknown,
 }
 
 /// A root or a hash that a note promises.
@@ -96,14 +97,13 @@ pub(crate) struct Promise {
 pub(crate) struct Join {
     scope: Scope,
     pub ledger: Option<LedgerIdentity>,
-    pub line: u64,
+    numbers: Numbers,
     pub head: Option<Digest>,
     pub signed: u64,
     /// Nothing more can be judged.
     pub has_stopped: bool,
     pub findings: Findings,
     pub counts: Counts,
-    pub late: Vec<(EventId, u64)>,
     /// Citations that nobody looked at, because no artifacts are at hand.
     pub unchecked_artifacts: u64,
     pub frontier: Frontier,
@@ -111,13 +111,11 @@ pub(crate) struct Join {
     pub roots: BTreeMap<u64, Vec<Promise>>,
     pub heads: BTreeMap<(TraceId, u64), Vec<Promise>>,
     traces: BTreeMap<TraceId, TraceEnd>,
-    ids: IdWindow,
+    pub ids: Ids,
     last_pos: u64,
-    before: Before,
-    blank_lines: u64,
-    unterminated: Option<u64>,
+    /// Where the line before left decisions and writes; `None` where it could not be read.
+    order: Option<Order>,
     tree_is_known: bool,
-    has_empty_segment: bool,
 }
 
 impl Join {
@@ -125,25 +123,21 @@ impl Join {
         Join {
             scope,
             ledger,
-            line: 0,
+            numbers: Numbers::default(),
             head: None,
             signed: 0,
             has_stopped: false,
             findings: Findings::default(),
             counts: Counts::default(),
-            late: Vec::new(),
             unchecked_artifacts: 0,
             frontier: Frontier::default(),
             roots: BTreeMap::new(),
             heads: BTreeMap::new(),
             traces: BTreeMap::new(),
-            ids: IdWindow::default(),
+            ids: Ids::default(),
             last_pos: 0,
-            before: Before::Start,
-            blank_lines: 0,
-            unterminated: None,
+            order: Some(Order::default()),
             tree_is_known: true,
-            has_empty_segment: false,
         }
     }
 
@@ -155,54 +149,35 @@ impl Join {
         self.traces.get(&trace).map_or(0, |end| end.seq)
     }
 
-    /// Blank lines; they are no lines if nothing follows them.
-    pub(crate) fn blank(&mut self, count: u64) {
-        self.blank_lines += count;
+    /// The number of the last line.
+    pub(crate) fn line(&self) -> u64 {
+        self.numbers.line
     }
 
-    /// An unterminated line; it is only torn if nothing follows it.
-    pub(crate) fn unterminated(&mut self, bytes: u64) {
-        self.unterminated = Some(bytes);
+    /// How many hashes are kept for `seen`, in all traces.
+    #[cfg(test)]
+    pub(crate) fn hashes_kept(&self) -> usize {
+        self.traces.values().map(|end| end.recent.capacity()).sum()
     }
 
-    /// A segment without a line; segments are created with their first event. Alone, it is a journal without events.
-    pub(crate) fn empty_segment(&mut self) {
-        self.has_empty_segment = true;
-    }
-
-    fn settle_empty_segment(&mut self) {
-        if std::mem::take(&mut self.has_empty_segment) {
-            let finding =
-                Finding::new(Code::SchemaInvalid).expected("a record").found("a segment without one");
-            self.findings.push(finding.at(self.line + 1));
-            self.lose_track();
-        }
+    /// Takes note of what stands behind the whole lines of a chunk; see [`Numbers::hold`].
+    pub(crate) fn hold(&mut self, starts_segment: bool, lines: &Lines<'_>) {
+        self.numbers.hold(starts_segment, lines);
     }
 
     /// Something follows: what was held back is now in the middle, where it does not belong.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self, starts_segment: bool) {
         if self.has_stopped {
             return;
         }
-        self.settle_empty_segment();
-        if self.blank_lines > 0 {
-            let finding = Finding::new(Code::SchemaInvalid).expected("a record").found("an empty line");
-            self.findings.push(finding.at(self.line + 1));
-            self.line += self.blank_lines;
-            self.blank_lines = 0;
-            self.lose_track();
-        }
-        if self.unterminated.take().is_some() {
-            self.line += 1;
-            let finding =
-                Finding::new(Code::SchemaInvalid).expected("a line feed").found("the end of the segment");
-            self.findings.push(finding.at(self.line));
+        for Stray { line, expected, found } in self.numbers.settle(starts_segment) {
+            self.findings.push(Finding::new(Code::SchemaInvalid).expected(expected).found(found).at(line));
             self.lose_track();
         }
     }
 
     fn lose_track(&mut self) {
-        self.before = Before::Unknown;
+        self.order = None;
         self.tree_is_known = false;
         // Without the first record no key is known.
         if self.scope == Scope::Journal && self.ledger.is_none() {
@@ -219,22 +194,22 @@ impl Join {
         if self.has_stopped {
             return None;
         }
-        self.settle();
+        self.settle(false);
         if self.has_stopped {
             return None;
         }
-        self.line += 1;
+        self.numbers.line += 1;
         self.counts.add(Check::Schema, 1);
         let judged = match judged {
             Ok(judged) => judged,
             Err(Flaw::Newer(version)) => {
                 let finding = Finding::new(Code::VersionNewer).expected("format version 1").found(version);
-                self.findings.push(finding.at(self.line));
+                self.findings.push(finding.at(self.numbers.line));
                 self.has_stopped = true;
                 return None;
             }
             Err(flaw) => {
-                self.findings.push(Finding::new(Code::SchemaInvalid).found(flaw).at(self.line));
+                self.findings.push(Finding::new(Code::SchemaInvalid).found(flaw).at(self.numbers.line));
                 self.lose_track();
                 return None;
             }
@@ -246,7 +221,7 @@ impl Join {
         }
         self.check_place(line, segment, &mut found);
         self.check_chain(line, &mut found);
-        if self.line == 1 && self.scope == Scope::Journal {
+        if self.numbers.line == 1 && self.scope == Scope::Journal {
             self.begin(line, &mut found);
         }
         let pending = self.check_actor(judged, &mut found);
@@ -254,7 +229,7 @@ impl Join {
         self.grow(line);
         // One finding for each line: the first in the order of the checks.
         if let Some(first) = found.into_iter().min_by_key(|finding| finding.code) {
-            self.findings.push(first.at(self.line).event(line.id));
+            self.findings.push(first.at(self.numbers.line).event(line.id));
         }
         pending
     }
@@ -265,40 +240,25 @@ impl Join {
         let gap =
             |expected: String, got: String| Finding::new(Code::SequenceGap).expected(expected).found(got);
         let (is_next, expected) = match self.scope {
-            Scope::Journal => (line.pos == self.line, format!("pos {}", self.line)),
+            Scope::Journal => (line.pos == self.numbers.line, format!("pos {}", self.numbers.line)),
             Scope::Trace(_) => (line.pos > self.last_pos, format!("pos above {}", self.last_pos)),
         };
         if !is_next {
             found.push(gap(expected, format!("pos {}", line.pos)));
         }
-        if let Some(name) = segment.filter(|name| *name != self.line && self.scope == Scope::Journal) {
-            found.push(gap(format!("a segment named {:020}", self.line), format!("{name:020}")));
+        if let Some(name) = segment.filter(|name| *name != self.numbers.line && self.scope == Scope::Journal)
+        {
+            found.push(gap(format!("a segment named {:020}", self.numbers.line), format!("{name:020}")));
         }
         self.last_pos = line.pos;
-        let commit = line.effective_commit();
-        if self.scope == Scope::Journal {
-            let fits = match self.before {
-                Before::Unknown => true,
-                Before::Start => line.commit.is_none() && line.batch.is_none_or(|(i, _)| i == 1),
-                Before::Line { batch, commit: before } => {
-                    let same_write = line.commit.is_none_or(|commit| commit == before);
-                    let goes_on = match batch {
-                        Some((i, n)) if i < n => line.batch == Some((i + 1, n)) && commit == before,
-                        _ => line.batch.is_none_or(|(i, _)| i == 1),
-                    };
-                    same_write && goes_on
-                }
-            };
-            if !fits {
-                found.push(gap("the next event of the same decision or write".into(), shown(line)));
-            }
+        // Between the lines of one trace, others are left out.
+        let follows = self.order.filter(|_| self.scope == Scope::Journal).map(|order| order.follows(line));
+        if let Some(Err(_)) = follows {
+            found.push(gap("the next event of the same decision or write".into(), shown(line)));
         }
-        self.before = Before::Line { batch: line.batch, commit };
-        match self.ids.insert(line.id) {
-            Sighting::New => {}
-            Sighting::Doubled => found.push(gap("an id that occurs once".into(), line.id.to_string())),
-            Sighting::Late if self.late.len() < LATE_IDS_MAX => self.late.push((line.id, self.line)),
-            Sighting::Late => found.push(gap("ids nearly in order of time".into(), line.id.to_string())),
+        self.order = Some(Order::after(line));
+        if self.ids.insert(line.id, self.numbers.line) == Sighting::Doubled {
+            found.push(gap("an id that occurs once".into(), line.id.to_string()));
         }
     }
 
@@ -314,18 +274,20 @@ impl Join {
         } else if line.prev != expected {
             found.push(Finding::new(Code::ChainBreak).expected(expected).found(line.prev));
         }
-        if let Some(seen) = line.seen.filter(|seen| !end.has_seen(seen, line.seq)) {
+        if let Some(seen) = line.seen.filter(|seen| !end.is_closed && !end.has_seen(seen, line.seq)) {
             let expected =
                 format!("the hash of seq {} of this trace, at most {SEEN_BACK_MAX} back", seen.seq);
             found.push(Finding::new(Code::ChainBreak).expected(expected).found(seen.hash));
         }
-        if line.seq != end.seq + 1 {
-            end.recent.clear();
+        if !end.is_closed {
+            if line.seq != end.seq + 1 {
+                end.recent.clear();
+            }
+            if end.recent.len() as u64 == SEEN_BACK_MAX {
+                end.recent.pop_front();
+            }
+            end.recent.push_back(line.hash);
         }
-        if end.recent.len() as u64 == SEEN_BACK_MAX {
-            end.recent.pop_front();
-        }
-        end.recent.push_back(line.hash);
         (end.seq, end.hash) = (line.seq, Some(line.hash));
     }
 
@@ -362,7 +324,7 @@ impl Join {
             match end.keys.judge(ledger, sig.key, line.agent, line.role) {
                 Ok((key, role)) => {
                     let task = Task { key, body: judged.body, signature: sig.value };
-                    pending = Some(Pending { line: self.line, event: line.id, task });
+                    pending = Some(Pending { line: self.numbers.line, event: line.id, task });
                     found.extend(role.err().map(|fault| key_finding(&fault)));
                 }
                 Err(fault) => found.push(key_finding(&fault)),
@@ -411,7 +373,10 @@ impl Join {
         if let Some(expected) = wrong {
             found.push(Finding::new(Code::OrderViolation).expected(expected).found(line.event_type));
         }
-        end.is_closed |= line.event_type == "trace.closed" && line.trace != TraceId::Ledger;
+        if line.event_type == "trace.closed" && line.trace != TraceId::Ledger {
+            // A ledger has few open traces and any number of closed ones: only the former may cost 128 KiB each.
+            (end.is_closed, end.recent) = (true, VecDeque::new());
+        }
     }
 
     /// Adds the leaf, and compares what was promised for this place.
@@ -435,16 +400,18 @@ impl Join {
         if self.has_stopped {
             return;
         }
-        if self.line > 0 {
-            self.settle_empty_segment();
+        let (torn, is_empty_segment) = self.numbers.end();
+        // Alone, a segment without a line is a journal without events.
+        if is_empty_segment && self.line() > 0 {
+            self.settle(true);
         }
-        if let Some(bytes) = self.unterminated {
+        if let Some(bytes) = torn {
             let found = format!("{bytes} bytes without a line feed");
             self.findings.push(Finding::new(Code::TornTail).expected("whole lines").found(found));
         }
-        if let (Scope::Journal, Before::Line { batch: Some((i, n)), .. }) = (self.scope, self.before)
-            && i < n
-        {
+        let unfinished =
+            self.order.filter(|_| self.scope == Scope::Journal).and_then(|order| order.unfinished());
+        if let Some((i, n)) = unfinished {
             let finding =
                 Finding::new(Code::TornTail).expected(format!("all {n} events of the last decision"));
             self.findings.push(finding.found(format!("{i} of them")));

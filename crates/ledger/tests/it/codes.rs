@@ -191,6 +191,12 @@ fn order_violation() {
         5,
     );
     sealed([base(), vec![closed(4, trace(1)), closed(5, trace(1))]].concat(), Code::OrderViolation, 5);
+    // What such an event has seen is not looked at, right or wrong.
+    for (seq, hash) in [(3, base()[2].text("hash")), (3, "1".repeat(64)), (9, "1".repeat(64))] {
+        let late = extra(5, trace(1), "x", "operator", "note", json!({}));
+        let late = late.set("seen", json!({"hash": hash, "seq": seq}));
+        sealed([base(), vec![closed(4, trace(1)), late]].concat(), Code::OrderViolation, 5);
+    }
     followed_by(closed(4, TraceId::Ledger), Code::OrderViolation);
     // `ledger.created` anywhere else; its payload is not looked at.
     for (place, payload) in [

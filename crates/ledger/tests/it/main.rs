@@ -18,11 +18,17 @@ mod forged;
 #[cfg(test)]
 mod forger;
 #[cfg(test)]
+mod late;
+#[cfg(test)]
 mod merkle;
 #[cfg(test)]
 mod note;
 #[cfg(test)]
+mod order;
+#[cfg(test)]
 mod packer;
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod proof;
 #[cfg(test)]

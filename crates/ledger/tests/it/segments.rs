@@ -291,3 +291,12 @@ fn a_read_that_fails_makes_the_verdict_unknown() {
         }
     }
 }
+
+#[test]
+fn a_torn_line_behind_chunks_of_line_feeds_is_a_torn_tail() {
+    let sample = sample();
+    let torn = [vec![b'\n'; 2 * CHUNK_BYTES], b"{\"actor\":".to_vec()].concat();
+    let next = sample.size() + 1;
+    let report = check(&[(1, &sample.bytes), (next, &torn)], Some(&sample.checkpoint()));
+    assert_eq!(codes(&report), [Code::TornTail]);
+}

@@ -9,7 +9,9 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_core::{Digest, EventId, Timestamp, Uuid7};
 use baton_ledger::proof::verify_proof;
+use baton_ledger::record::Line;
 use baton_ledger::verify::{Options, Report, Severity, verify_bundle};
 use baton_testkit::deadline::within;
 use baton_testkit::fixtures::{self, Fixture};
@@ -238,6 +240,71 @@ fn both_verifiers_agree_on_flipped_bits_of_a_checkpoint_and_on_pre_fill() {
             data.extend_from_slice(b"\n\n\n\n");
             cases.push(Case { name: format!("cut at {length}, then pre-fill"), data, ..base.clone() });
         }
+        compare(&cases);
+    });
+}
+
+/// A journal with one more note: an executor's, unsigned, with correct hashes, in the trace of the given line.
+fn with_note(journal: &mut Vec<u8>, pos: i64, last_of_trace: &[u8], id: &str, seen: Option<(u64, &str)>) {
+    let last = Line::parse(last_of_trace).unwrap();
+    let (seq, prev, trace) = (last.seq + 1, last.hash, last.trace);
+    let seen =
+        seen.map_or(String::new(), |(seq, hash)| format!(r#""seen":{{"hash":"{hash}","seq":{seq}}},"#));
+    let with = |hash: Digest| {
+        let start = r#"{"actor":{"agent":"worker","role":"executor"},"artifacts":[],"at":"2026-01-01T00:01:00.000Z","#;
+        let middle =
+            format!(r#""hash":"{hash}","id":"{id}","payload":{{}},"pos":{pos},"prev":"{prev}",{seen}"#);
+        format!(r#"{start}{middle}"seq":{seq},"trace":"{trace}","type":"note","v":1}}"#) + "\n"
+    };
+    let draft = with(Digest::ZERO);
+    let line = Line::parse(draft.trim_end().as_bytes()).unwrap();
+    journal.extend_from_slice(with(line.link_hash(&line.body_digest())).as_bytes());
+}
+
+fn event_id(ms: i64) -> String {
+    let at = Timestamp::from_unix_ms(1_800_000_000_000 + ms).unwrap();
+    EventId::new(Uuid7::from_parts(at, [5; 10])).to_string()
+}
+
+#[test]
+fn both_verifiers_agree_behind_the_end_of_a_trace_and_on_ids_that_come_late() {
+    within(600, "second verifier, late", || {
+        let fixture = fixtures::make();
+        let lines: Vec<&[u8]> = fixture.journal.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
+        let case = |name: &str, data: Vec<u8>| Case {
+            name: name.into(),
+            kind: "journal",
+            data,
+            checkpoint: None,
+            artifacts: None,
+        };
+        let mut cases = Vec::new();
+        // Line 11 closes its trace; what an event behind it has seen is not looked at.
+        let first = Line::parse(lines[1]).unwrap().hash.to_string();
+        for seen in [None, Some((1, first.as_str())), Some((2, first.as_str())), Some((99, first.as_str()))] {
+            let mut data = fixture.journal.clone();
+            with_note(&mut data, 13, lines[10], &event_id(0), seen);
+            cases.push(case(&format!("behind the end of a trace, seen {seen:?}"), data));
+        }
+        // More events than a window of ids holds, then one whose id is older than all of them.
+        let mut long = fixture.journal.clone();
+        let mut last = lines[11].to_vec();
+        for n in 1..8300 {
+            let start = long.len();
+            with_note(&mut long, 12 + n, &last, &event_id(n), None);
+            last = long[start..long.len() - 1].to_vec();
+        }
+        let known = Line::parse(lines[6]).unwrap().id.to_string();
+        for (name, id) in [("late", event_id(-1)), ("late and doubled", known), ("doubled", event_id(8000))] {
+            let mut data = long.clone();
+            with_note(&mut data, 8312, &last, &id, None);
+            cases.push(case(name, data));
+        }
+        let verdicts: Vec<_> = cases.iter().map(|case| (ours(case).code, ours(case).line)).collect();
+        let (closed, gap) = (Some("ORDER_VIOLATION".to_owned()), Some("SEQUENCE_GAP".to_owned()));
+        let mut expected = vec![(closed, Some(13)); 4];
+        expected.extend([(None, None), (gap.clone(), Some(8312)), (gap, Some(8312))]);
+        assert_eq!(verdicts, expected);
         compare(&cases);
     });
 }
