@@ -3,8 +3,7 @@
 //! All of this happens in the caller's thread, outside of the append's lock. The sequencer only puts in the members that are not part
 //! of the body (position, chain, signature), at five places where the bytes are cut.
 
-use std::fmt::Display;
-use std::io::Write as _;
+use std::fmt::{self, Display, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -276,9 +275,16 @@ fn put_text(out: &mut Vec<u8>, name: &str, value: &str) {
 
 /// A value whose grammar has nothing to escape.
 fn put_plain(out: &mut Vec<u8>, name: &str, value: impl Display) {
+    struct Printer<'a>(&'a mut Vec<u8>);
+    impl fmt::Write for Printer<'_> {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.extend_from_slice(text.as_bytes());
+            Ok(())
+        }
+    }
     out.extend_from_slice(name.as_bytes());
     // Writing to memory does not fail.
-    let _ = write!(out, "\"{value}\"");
+    let _ = write!(Printer(out), "\"{value}\"");
 }
 
 fn put_number(out: &mut Vec<u8>, name: &str, value: u64, shown: &'static str) -> Result<(), Error> {

@@ -46,6 +46,11 @@ impl Order {
         }
     }
 
+    /// Position of the first event of the last write; 0 at the start.
+    pub fn commit(&self) -> u64 {
+        self.commit
+    }
+
     /// How many events of the last decision are there, and how many it has, where some are still to come.
     pub fn unfinished(&self) -> Option<(u32, u32)> {
         self.batch.filter(|(i, n)| i < n)

@@ -13,6 +13,7 @@ use baton_ledger::hash::leaf;
 use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::merkle::Frontier;
 use baton_ledger::note::Checkpoint;
+use baton_ledger::order::Order;
 use baton_ledger::record::{Flaw, Line};
 use baton_ledger::verify::{identity, is_cut_short};
 
@@ -54,13 +55,6 @@ pub enum Tail {
     },
 }
 
-/// The line before, as far as order is concerned.
-#[derive(Debug, Clone, Copy)]
-struct Before {
-    batch: Option<(u32, u32)>,
-    commit: u64,
-}
-
 /// Finds the end of a journal. Changes nothing on the disk.
 pub fn open(disk: &Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened, OpenError> {
     // Read before the journal: a checkpoint that is signed meanwhile covers what this reader has not seen.
@@ -79,17 +73,18 @@ pub fn open(disk: &Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened,
 
     let witnessed = loaded.as_ref().map_or(0, Index::count);
     let trusted = loaded.and_then(|index| {
-        let before = check_index(&**disk, layout, &firsts, &index, latest.as_ref())?;
-        Some((index, before))
+        let order = check_index(&**disk, layout, &firsts, &index, latest.as_ref())?;
+        Some((index, order))
     });
-    if let Some((index, before)) = trusted {
-        let opened = read_on(&**disk, layout, &firsts, &ledger, index, Some(before))?;
+    if let Some((index, order)) = trusted {
+        let opened = read_on(&**disk, layout, &firsts, &ledger, index, order)?;
         if agrees(&opened, latest.as_ref()) {
             refuse_loss(&opened, witnessed, latest.as_ref())?;
             return Ok(opened);
         }
     }
-    let mut opened = read_on(&**disk, layout, &firsts, &ledger, Index::empty(layout.index()), None)?;
+    let mut opened =
+        read_on(&**disk, layout, &firsts, &ledger, Index::empty(layout.index()), Order::default())?;
     opened.is_rebuilt = true;
     refuse_loss(&opened, witnessed, latest.as_ref())?;
     let is_other = !agrees(&opened, latest.as_ref());
@@ -107,11 +102,11 @@ fn read_on(
     firsts: &[u64],
     ledger: &LedgerIdentity,
     index: Index,
-    before: Option<Before>,
+    order: Order,
 ) -> Result<Opened, OpenError> {
-    let mut scan = Scan::start(index, before).map_err(OpenError::io("read", layout.index()))?;
+    let mut scan = Scan::start(index, order).map_err(OpenError::io("read", layout.index()))?;
     let tail = scan.run(disk, layout, firsts)?;
-    let first = scan.commit.and_then(|commit| scan.index.entry(commit).ok());
+    let first = scan.index.entry(scan.commit).ok();
     Ok(Opened {
         ledger: ledger.clone(),
         last_write: first.map(|entry| Place { segment: entry.segment, offset: entry.offset }),
@@ -157,10 +152,10 @@ fn check_index(
     firsts: &[u64],
     index: &Index,
     latest: Option<&Checkpoint>,
-) -> Option<Before> {
+) -> Option<Order> {
     // What the last checkpoint covers is vouched for by its root; what follows it is read again, and at least the last line.
     let signed = latest.map_or(0, |signed| signed.size).min(index.count().checked_sub(1)?);
-    let mut before = None;
+    let mut order = None;
     let mut open: Option<(u64, Arc<dyn DiskFile>)> = None;
     for pos in signed + 1..=index.count() {
         let entry = index.entry(pos).ok()?;
@@ -178,7 +173,7 @@ fn check_index(
         if line.pos != pos || hash != line.hash || index.leaf(pos).ok()? != leaf(&hash) {
             return None;
         }
-        before = Some(Before { batch: line.batch, commit: line.effective_commit() });
+        order = Some(Order::after(&line));
     }
     let known: Vec<u64> = firsts.iter().copied().filter(|first| *first <= index.count()).collect();
     for (i, first) in known.iter().enumerate() {
@@ -192,7 +187,7 @@ fn check_index(
             return None;
         }
     }
-    before
+    order
 }
 
 /// Acknowledged events may not disappear: neither those that a kept checkpoint covers nor those that were saved in the index.
@@ -216,8 +211,8 @@ struct Scan {
     /// End of the last whole decision.
     end: Option<Place>,
     /// `commit` of that decision.
-    commit: Option<u64>,
-    before: Option<Before>,
+    commit: u64,
+    order: Order,
     /// Events of a decision whose last one has not come yet.
     open: Vec<Added>,
     /// Ends of traces as moved by the events in `open`.
@@ -225,10 +220,17 @@ struct Scan {
 }
 
 impl Scan {
-    fn start(index: Index, before: Option<Before>) -> io::Result<Scan> {
+    fn start(index: Index, order: Order) -> io::Result<Scan> {
         let (end, frontier) = (index.end()?, index.frontier(index.count())?);
-        let commit = before.map(|before| before.commit);
-        Ok(Scan { index, frontier, end, commit, before, open: Vec::new(), ahead: BTreeMap::new() })
+        Ok(Scan {
+            index,
+            frontier,
+            end,
+            commit: order.commit(),
+            order,
+            open: Vec::new(),
+            ahead: BTreeMap::new(),
+        })
     }
 
     fn run(&mut self, disk: &dyn Disk, layout: &Layout, firsts: &[u64]) -> Result<Tail, OpenError> {
@@ -365,10 +367,7 @@ impl Scan {
         if line.seq != seq + 1 || line.prev != prev {
             return Err(bad(format!("it does not follow the end of {}", line.trace)));
         }
-        if !self.follows(&line) {
-            return Err(bad("it does not follow the decision or write before it".into()));
-        }
-        self.before = Some(Before { batch: line.batch, commit: line.effective_commit() });
+        self.order = self.order.follows(&line).map_err(|out_of_order| bad(out_of_order.to_string()))?;
         self.ahead.insert(line.trace, (line.seq, hash));
         self.open.push(Added {
             id: line.id,
@@ -381,26 +380,10 @@ impl Scan {
             closes: line.event_type == "trace.closed",
             is_key_event: matches!(line.event_type, "key_bound" | "key_rotated" | "key_revoked"),
         });
-        if line.batch.is_none_or(|(i, n)| i == n) {
+        if self.order.unfinished().is_none() {
             self.close_decision(Place { segment, offset: offset + bytes.len() as u64 + 1 });
         }
         Ok(())
-    }
-
-    fn follows(&self, line: &Line<'_>) -> bool {
-        match self.before {
-            None => line.commit.is_none() && line.batch.is_none_or(|(i, _)| i == 1),
-            Some(before) => {
-                let same_write = line.commit.is_none_or(|commit| commit == before.commit);
-                let goes_on = match before.batch {
-                    Some((i, n)) if i < n => {
-                        line.batch == Some((i + 1, n)) && line.effective_commit() == before.commit
-                    }
-                    _ => line.batch.is_none_or(|(i, _)| i == 1),
-                };
-                same_write && goes_on
-            }
-        }
     }
 
     fn close_decision(&mut self, end: Place) {
@@ -412,7 +395,7 @@ impl Scan {
         }
         self.ahead.clear();
         self.end = Some(end);
-        self.commit = self.before.map(|before| before.commit);
+        self.commit = self.order.commit();
     }
 }
 
