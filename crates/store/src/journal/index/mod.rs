@@ -7,41 +7,24 @@
 //! Nothing in it is believed because it is there: each entry carries a check of its own, `meta` the hashes of `traces` and `keys` and the tree's root, a proof is checked
 //! before it is handed out, and lines that it leads to are hashed again. What does not hold together is rebuilt.
 
+mod format;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use baton_core::{Digest, EventId, TraceId, Uuid7};
-use baton_ledger::hash::{Hasher, sha256};
+use baton_core::{Digest, EventId, TraceId};
+use baton_ledger::hash::Hasher;
 use baton_ledger::merkle::{Frontier, stored_count, stored_index};
 
+pub use self::format::Entry;
+use self::format::{ENTRY, KEY, Meta, NODE, TRACE, number, read_row, write_row};
 use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
 use crate::ports::TraceSummary;
 
-const ENTRY: usize = 72;
-/// Entries that a search reads at a time.
-const ENTRIES_AT_ONCE: u64 = 1024;
-const NODE: usize = 32;
-const TRACE: usize = 96;
-const KEY: usize = 16;
-
-/// Where one event lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    pub id: EventId,
-    /// Position in the name of its segment.
-    pub segment: u64,
-    pub offset: u64,
-    /// Bytes of the line without its line feed.
-    pub length: u32,
-    pub trace_no: u32,
-    pub seq: u64,
-    /// Position of the event before it in its trace, or 0.
-    pub prev_pos: u64,
-    /// Position of an event further back, so that any number of a trace is found in a few steps: see [`skip_target`].
-    pub skip_pos: u64,
-}
+/// Entries or rows that are read at a time.
+const ROWS_AT_ONCE: usize = 1024;
 
 /// The number that an event's second pointer leads to: its own with the lowest bit cleared. 0 is none.
 fn skip_target(seq: u64) -> u64 {
@@ -172,15 +155,9 @@ impl Index {
     }
 
     fn load_traces(&mut self) -> Option<()> {
-        for row in self.trace_log.read_all()?.chunks_exact(TRACE) {
-            let summary = TraceSummary {
-                trace: TraceId::from_key(row[..16].try_into().ok()?)?,
-                first_pos: number(&row[16..24])?,
-                last_pos: number(&row[24..32])?,
-                seq: number(&row[32..40])?,
-                head: Digest(row[40..72].try_into().ok()?),
-                is_closed: row[72] == 1,
-            };
+        let mut log = std::mem::take(&mut self.trace_log);
+        log.read_rows(TRACE, |row| {
+            let summary = read_row(row)?;
             if summary.last_pos > self.count {
                 return None;
             }
@@ -193,16 +170,21 @@ impl Index {
                     self.traces.insert(trace, TraceRow { no, summary, is_dirty: false });
                 }
             }
-        }
+            Some(())
+        })?;
+        self.trace_log = log;
         Some(())
     }
 
     fn load_keys(&mut self) -> Option<()> {
-        for row in self.key_log.read_all()?.chunks_exact(KEY) {
+        let mut log = std::mem::take(&mut self.key_log);
+        log.read_rows(KEY, |row| {
             let no = u32::from_le_bytes(row[..4].try_into().ok()?);
             let trace = *self.by_no.get(no as usize)?;
             self.keys.entry(trace).or_default().push(number(&row[8..16])?);
-        }
+            Some(())
+        })?;
+        self.key_log = log;
         Some(())
     }
 
@@ -394,7 +376,7 @@ impl Index {
             // Where the file ends and the unwritten part begins, one read does not cover both.
             let written = self.entries.written / ENTRY as u64;
             let end = if pos <= written { to.min(written) } else { to };
-            let count = (end - pos + 1).min(ENTRIES_AT_ONCE);
+            let count = (end - pos + 1).min(ROWS_AT_ONCE as u64);
             let mut bytes = vec![0; count as usize * ENTRY];
             self.entries.read((pos - 1) * ENTRY as u64, &mut bytes)?;
             for entry in bytes.as_chunks::<ENTRY>().0 {
@@ -471,108 +453,21 @@ impl Index {
 }
 
 impl Column {
-    /// Everything that is written, which the hash then covers.
-    fn read_all(&mut self) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(self.written).ok()?];
-        self.read(0, &mut bytes).ok()?;
-        self.hasher.update(&bytes);
-        Some(bytes)
+    /// Shows every row that is written, which the hash then covers. Ends at the first one that is not taken.
+    fn read_rows(&mut self, row: usize, mut take: impl FnMut(&[u8]) -> Option<()>) -> Option<()> {
+        let mut at = 0;
+        while at < self.written {
+            let count = (self.written - at).min((row * ROWS_AT_ONCE) as u64);
+            let mut bytes = vec![0; usize::try_from(count).ok()?];
+            self.read(at, &mut bytes).ok()?;
+            bytes.chunks_exact(row).try_for_each(&mut take)?;
+            self.hasher.update(&bytes);
+            at += count;
+        }
+        Some(())
     }
 
     fn hash(&self) -> Digest {
         self.hasher.clone().finish()
-    }
-}
-
-impl Entry {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.id.uuid().as_bytes());
-        out.extend_from_slice(&self.segment.to_le_bytes());
-        out.extend_from_slice(&self.offset.to_le_bytes());
-        out.extend_from_slice(&self.length.to_le_bytes());
-        out.extend_from_slice(&self.trace_no.to_le_bytes());
-        out.extend_from_slice(&self.seq.to_le_bytes());
-        out.extend_from_slice(&self.prev_pos.to_le_bytes());
-        out.extend_from_slice(&self.skip_pos.to_le_bytes());
-        let check = fnv1a(&out[out.len() - (ENTRY - 8)..]);
-        out.extend_from_slice(&check.to_le_bytes());
-    }
-
-    fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
-        if number(&bytes[64..72])? != fnv1a(&bytes[..64]) {
-            return None;
-        }
-        Some(Entry {
-            id: EventId::new(Uuid7::from_bytes(bytes[..16].try_into().ok()?)?),
-            segment: number(&bytes[16..24])?,
-            offset: number(&bytes[24..32])?,
-            length: u32::from_le_bytes(bytes[32..36].try_into().ok()?),
-            trace_no: u32::from_le_bytes(bytes[36..40].try_into().ok()?),
-            seq: number(&bytes[40..48])?,
-            prev_pos: number(&bytes[48..56])?,
-            skip_pos: number(&bytes[56..64])?,
-        })
-    }
-}
-
-fn write_row(out: &mut Vec<u8>, summary: &TraceSummary) {
-    out.extend_from_slice(&summary.trace.to_key());
-    for n in [summary.first_pos, summary.last_pos, summary.seq] {
-        out.extend_from_slice(&n.to_le_bytes());
-    }
-    out.extend_from_slice(&summary.head.0);
-    out.push(u8::from(summary.is_closed));
-    out.extend_from_slice(&[0; TRACE - 73]);
-}
-
-/// FNV-1a of 64 bits: notices every change of a single byte. Against decay, not against malice.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn number(bytes: &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
-}
-
-/// How much of each file is good, and how to tell.
-struct Meta {
-    count: u64,
-    generation: u64,
-    trace_log: u64,
-    key_log: u64,
-    id_max: Option<EventId>,
-    trace_hash: Digest,
-    key_hash: Digest,
-    root: Digest,
-}
-
-const META_HEADER: &str = "baton-index 2";
-
-impl Meta {
-    fn to_text(&self) -> String {
-        let id = self.id_max.map_or("none".to_owned(), |id| id.to_string());
-        let numbers = format!("{} {} {} {}", self.count, self.generation, self.trace_log, self.key_log);
-        let hashes = format!("{} {} {}", self.trace_hash, self.key_hash, self.root);
-        let body = format!("{META_HEADER}\n{numbers}\n{id}\n{hashes}\n");
-        format!("{body}{}\n", sha256(body.as_bytes()))
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Meta> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
-        let body = format!("{body}\n");
-        let mut lines = body.lines();
-        if lines.next()? != META_HEADER || sha256(body.as_bytes()).to_string() != check {
-            return None;
-        }
-        let numbers: Option<Vec<u64>> = lines.next()?.split(' ').map(|n| n.parse().ok()).collect();
-        let [count, generation, trace_log, key_log] = numbers?[..] else { return None };
-        let id_max = match lines.next()? {
-            "none" => None,
-            id => Some(id.parse().ok()?),
-        };
-        let hashes = lines.next()?.split(' ').map(|hash| Digest::from_hex(hash.as_bytes()));
-        let [trace_hash, key_hash, root] = hashes.collect::<Option<Vec<_>>>()?[..] else { return None };
-        Some(Meta { count, generation, trace_log, key_log, id_max, trace_hash, key_hash, root })
     }
 }
