@@ -342,8 +342,9 @@ text_id!(
 text_id!(
     /// The name under which a ledger signs its checkpoints.
     Origin,
-    "an origin (a lower-case letter or digit, then up to 127 of a-z 0-9 . _ / -)",
-    |b| is_name(b, 128, b"._/-")
+    "an origin (a lower-case letter or digit, then up to 127 of a-z 0-9 . _ / -, without /trace/)",
+    // The name of a trace's head is an origin, `/trace/` and the trace: an origin may not look like one.
+    |b| is_name(b, 128, b"._/-") && !b.windows(7).any(|part| part == b"/trace/")
 );
 text_id!(
     /// The id of a task, a run or a session where the ledger only carries it.
@@ -399,6 +400,7 @@ mod tests {
         assert!("evt_0192f0c123457abc8def0123456789ab".parse::<EventId>().is_err(), "no hyphens");
         assert!("trc_é192f0c1-2345-7abc-8def-0123456789a".parse::<TraceId>().is_err());
         assert!("key_ed25519_0123456789ABCDEF".parse::<KeyId>().is_err());
+        assert!("baton/trace/x".parse::<Origin>().is_err());
         for name in ["", "Agent", "-a", "a b", &"a".repeat(65)] {
             assert!(name.parse::<AgentName>().is_err(), "{name:?}");
         }

@@ -9,8 +9,7 @@ use baton_core::limits::ARTIFACT_BYTES_MAX;
 use baton_ledger::hash::Hasher;
 use baton_ledger::verify::{ArtifactState, Artifacts};
 
-use crate::clock;
-use crate::disk::{Disk, Mode, Reading};
+use crate::disk::{Disk, Mode, Reading, unfinished_name};
 use crate::ports::ArtifactStore;
 
 /// The artifacts of a data directory.
@@ -55,7 +54,7 @@ impl ArtifactDir {
 impl ArtifactStore for ArtifactDir {
     fn put(&self, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
         self.disk.create_dir_all(&self.root)?;
-        let beside = self.root.join(format!(".{}.tmp", clock::new_uuid()));
+        let beside = self.root.join(unfinished_name("artifact"));
         let stored = self.write(&beside, source).and_then(|(sha256, length)| {
             let path = self.path(&sha256);
             let dir = path.parent().unwrap_or(&self.root);

@@ -215,7 +215,7 @@ impl io::Read for Reading {
 pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = dir.join(format!(".{name}.{}.tmp", crate::clock::new_uuid()));
+    let beside = dir.join(unfinished_name(&name));
     let file = disk.open(&beside, Mode::CreateNew)?;
     let written = file.write_all_at(bytes, 0).and_then(|()| file.sync());
     if let Err(error) = written.and_then(|()| disk.rename(&beside, path)) {
@@ -224,4 +224,16 @@ pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()
         return Err(error);
     }
     disk.sync_dir(dir)
+}
+
+/// The name of a file that is being made, apart from every other one.
+pub fn unfinished_name(name: &str) -> String {
+    format!(".{name}.{}.tmp", crate::clock::new_uuid())
+}
+
+/// Removes what was being made in a directory when its maker died. Only for the owner of the directory, before it makes anything itself.
+pub fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    let names = disk.list(dir)?;
+    let mut unfinished = names.iter().filter(|name| name.starts_with('.') && name.ends_with(".tmp"));
+    unfinished.try_for_each(|name| disk.remove(&dir.join(name)))
 }

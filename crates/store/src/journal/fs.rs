@@ -24,7 +24,7 @@ use super::segments;
 use super::sequencer::Sequencer;
 use super::writer::{SegmentWriter, WriteError};
 use crate::clock;
-use crate::disk::{Disk, Mode};
+use crate::disk::{Disk, Mode, remove_unfinished};
 use crate::layout::Layout;
 use crate::ports::{AppendError, History as _, Journal, OpenError, TraceSummary};
 
@@ -165,6 +165,12 @@ impl FsJournal {
         // A clean end saves the index and cuts the pre-fill. After any other, the last write may be in the cache alone.
         let is_clean = index.saved() == index.count() && tail == Tail::Clean;
         let doubtful = last_write.filter(|_| !is_clean);
+        if !is_clean {
+            for dir in layout.dirs().iter().chain([&layout.checkpoints()]) {
+                // They are in nobody's way: what cannot be removed now is removed another time.
+                let _ = remove_unfinished(&*disk, dir);
+            }
+        }
         let segment = SegmentWriter::resume(disk.clone(), layout, options, end, doubtful)
             .map_err(OpenError::io("open", layout.segment(end.segment)))?;
         let chain = Chain::resume(ledger.clone(), frontier, traces, index.id_max());

@@ -102,6 +102,22 @@ fn a_damaged_index_is_rebuilt() {
 }
 
 #[test]
+fn what_was_being_made_when_its_maker_died_is_removed() {
+    let dir = ledger(3);
+    let unfinished = ["checkpoints/.latest.1.tmp", "index/.meta.2.tmp", "artifacts/sha256/.artifact.3.tmp"];
+    for name in unfinished {
+        fs::write(dir.path().join(name), "half").unwrap();
+    }
+    // A clean end leaves nothing behind, so it is only looked for after another one.
+    let segment = &segments(&dir)[0];
+    let mut bytes = fs::read(segment).unwrap();
+    bytes.extend_from_slice(b"{\"torn");
+    fs::write(segment, bytes).unwrap();
+    open(&dir).unwrap();
+    assert!(unfinished.iter().all(|name| !dir.path().join(name).exists()));
+}
+
+#[test]
 fn a_torn_tail_is_set_aside_and_recorded() {
     let dir = ledger(10);
     let path = segments(&dir).pop().unwrap();
