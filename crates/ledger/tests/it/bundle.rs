@@ -1,6 +1,6 @@
 //! Bundles of one trace: good ones pass, and nothing one step away from them does.
 
-use baton_core::{Digest, TraceId};
+use baton_core::{Digest, Role, TraceId};
 use baton_ledger::bundle::{Summary, artifact_line, event_line};
 use baton_ledger::hash::sha256;
 use baton_ledger::note::{Checkpoint, TraceHead};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::forger::{self, Record};
 use crate::packer::{Parts, artifact_lines, citing};
 use crate::reader::{codes, is_refused, options, shown, verdict, verify_bundle_bytes};
-use crate::writer::{Writer, artifact, ledger, note, sample, secret, trace, unsigned};
+use crate::writer::{Writer, artifact, event, ledger, note, other, sample, secret, signed, trace, unsigned};
 
 /// With the trace's own head given, so that a good bundle passes without any warning.
 fn check(writer: &Writer, trace: TraceId, bundle: &[u8]) -> Report {
@@ -153,6 +153,9 @@ fn each_part_of_a_bundle_has_its_code() {
     });
     found(Code::SchemaInvalid, after_events, &|p| {
         p.artifacts = vec![artifact_line(&sha256(b"x"), 1, 1, b"xy")]
+    });
+    found(Code::SchemaInvalid, after_events, &|p| {
+        p.artifacts = vec![artifact_line(&sha256(b"x"), 1, 1, b"")]
     });
     found(Code::ArtifactHashMismatch, 0, &|p| p.artifacts = vec![artifact_line(&sha256(b"x"), 1, 1, b"y")]);
     found(Code::CheckpointMismatch, 0, &|p| p.index += 1);
@@ -352,4 +355,40 @@ fn what_the_reader_gives_beside_a_bundle_is_compared() {
     first(&verify_bundle_bytes(&bundle, &stranger), Code::KeyUnknown, 0);
     let broken = baton_ledger::verify::verify_bundle(&mut |_: &mut [u8]| Err("gone".into()), &options(None));
     assert_eq!((broken.verdict, codes(&broken)), (Verdict::Unknown, vec![Code::Unreadable]));
+}
+
+#[test]
+fn no_line_of_a_bundle_has_a_member_too_many() {
+    let writer = citing(&[b"x"]);
+    let good = Parts::new(&writer, trace(1), Some(&[b"x"])).bytes();
+    let lines: Vec<&str> = std::str::from_utf8(&good).unwrap().split_inclusive('\n').collect();
+    // The header, three events, an artifact, head, checkpoint, proof; a report that is not the expected one has another code.
+    let expected_at = [1, 1, 2, 3, 4, 4, 4, 4];
+    assert_eq!(lines.len(), expected_at.len() + 1);
+    for (i, line_number) in expected_at.into_iter().enumerate() {
+        let line = lines[i].trim_end();
+        let outer = line.strip_suffix('}').map(|start| format!("{start},\"z\":1}}\n"));
+        let inner = line.strip_suffix("}}").map(|start| format!("{start},\"z\":1}}}}\n"));
+        for longer in [outer, inner].into_iter().flatten() {
+            let bundle = [lines[..i].concat(), longer, lines[i + 1..].concat()].concat();
+            first(&check(&writer, trace(1), bundle.as_bytes()), Code::SchemaInvalid, line_number);
+        }
+    }
+}
+
+#[test]
+fn a_bad_signature_is_found_also_in_front_of_thousands_of_good_ones() {
+    let mut writer = Writer::new();
+    for n in 2..4200 {
+        let event = event(n, trace(1), "baton", Role::System, other("ci.reported", &json!({})));
+        writer.append(vec![signed(event, 1)]).unwrap();
+    }
+    let mut parts = Parts::new(&writer, trace(1), None);
+    let (second, third) = (parts.events[1].clone(), parts.events[2].clone());
+    let record = |line: &[u8]| Record::read(&line[b"{\"event\":".len()..line.len() - 2]);
+    let forged = record(&second).with_signature_of(&record(&third)).rehash().line();
+    parts.events[1] = event_line(forged.trim_ascii_end());
+    let report = check(&writer, trace(1), &parts.bytes());
+    let signatures: Vec<_> = report.findings.iter().filter(|f| f.code == Code::SigInvalid).collect();
+    assert_eq!(signatures.iter().map(|f| f.line).collect::<Vec<_>>(), [2]);
 }

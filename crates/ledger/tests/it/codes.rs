@@ -161,6 +161,10 @@ fn chain_break_by_predecessor_or_seen() {
     let mut records = base();
     records[2] = records[2].clone().set("prev", "0".repeat(64)).rehash();
     as_is(&records, Code::ChainBreak, 3);
+    // The first event of a trace has no predecessor.
+    let mut records = base();
+    records[1] = records[1].clone().set("prev", "1".repeat(64)).rehash();
+    as_is(&records, Code::ChainBreak, 2);
     let head = base()[2].text("hash");
     for (seq, hash) in [(2, "1".repeat(64)), (1, head.clone()), (3, head.clone()), (4, head)] {
         let blind = system("note", json!({})).set("seen", json!({"hash": hash, "seq": seq}));
@@ -315,4 +319,22 @@ fn nothing_to_judge_is_unknown() {
     }
     let report = verify_journal(&|| Err("no such directory".into()), None, &options(None));
     assert_eq!(verdict(&report), (Verdict::Unknown, Some(Code::Unreadable), 0));
+}
+
+#[test]
+fn a_checkpoint_over_a_line_that_cannot_be_read_adds_nothing_to_its_finding() {
+    let mut writer = Writer::new();
+    let mut checkpoints = Vec::new();
+    for n in 2..=6 {
+        writer.append(vec![unsigned(&note(n, trace(n as u8)))]).unwrap();
+        checkpoints.push(writer.checkpoint());
+    }
+    let mut lines = writer.lines();
+    lines[2] = b"{}";
+    let journal = [lines.join(&b'\n'), b"\n".to_vec()].concat();
+    let found = |checkpoint: &String| codes(&verify(&journal, &options(Some(checkpoint))));
+    assert_eq!(found(&checkpoints[0]), [Code::SchemaInvalid]);
+    for checkpoint in &checkpoints[1..] {
+        assert_eq!(found(checkpoint), [Code::SchemaInvalid, Code::NoCheckpoint]);
+    }
 }
