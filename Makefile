@@ -29,8 +29,8 @@ check: ## format, lints and the fast tests
 bench: ## measure against raw loops and SQLite, as ratios within one run
 	$(CARGO) run --release --locked -p baton-benches
 
-soak: python ## the long counts: 10,000 kills, thousands of failing disks, longer fuzzing
-	BATON_PYTHON=$(PYTHON) BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \
+soak: ## the long counts: 10,000 kills, thousands of failing disks, longer fuzzing
+	BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \
 	  $(CARGO) test --release --locked -p baton-testkit --test it -- --nocapture crash faults fuzz
 
 fuzz: ## coverage-guided fuzzing of the parsers (SECONDS_EACH=60)

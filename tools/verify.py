@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MAX_LINE, MAX_DEPTH, MAX_ARTIFACTS, MAX_SEEN, MAX_INTEGER = 1_048_576, 64, 256, 4096, 2**53 - 1
-MAX_NOTE, MAX_NOTE_SIGNATURES, CHUNK = 16_384, 16, 524_288
+MAX_NOTE, MAX_NOTE_SIGNATURES, CHUNK, MAX_NODES, MAX_PROOF = 16_384, 16, 524_288, 64, MAX_LINE + 65_536
 WARNINGS = {"TORN_TAIL": "the journal ends inside a line or a batch", "NO_CHECKPOINT": "a cut-off tail cannot be excluded",
             "KEY_UNPINNED": "the ledger's key is known only from the input", "ARTIFACT_UNCHECKED": "artifacts are not at hand"}
 
@@ -220,7 +220,7 @@ def split_point(size): return 1 << (size - 1).bit_length() - 1
 
 def parse_nodes(encoded):
     nodes = [from_base64(item, 32) for item in encoded]
-    well_formed(None not in nodes, "a node of the proof is malformed")
+    well_formed(None not in nodes and len(nodes) <= MAX_NODES, "a node of the proof is malformed, or there are too many")
     return nodes
 
 
@@ -581,6 +581,7 @@ def check_consistency_proof(report, origin, public, lines, notes):
 
 
 def check_proof(report, data):
+    well_formed(len(data) <= MAX_PROOF, "the proof is too long")
     head, empty_line, notes = data.partition(b"\n\n")
     try:
         kind, origin, public, *lines = head.decode("utf-8").split("\n")

@@ -33,7 +33,7 @@ pub const QUEUE_DECISIONS_MAX: usize = 4096;
 /// Ids remembered for noticing a doubled one without keeping all of them (verifier and sequencer).
 pub const ID_WINDOW: usize = 1 << 13;
 
-/// Ids that came too late for the window and are looked for in a second pass. More are a finding of their own.
+/// Ids that came too late for the window and are looked for in one further pass; more take more passes.
 pub const LATE_IDS_MAX: usize = 1 << 20;
 
 /// Findings that a report lists. More are counted, not listed.
@@ -45,7 +45,10 @@ pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// Most signature lines of a note.
 pub const NOTE_SIGNATURES_MAX: usize = 16;
 
-/// Largest proof file: one line, at most 64 hashes twice, two notes.
+/// Most hashes of a proof. A tree of 2^53 leaves needs 54.
+pub const PROOF_HASHES_MAX: usize = 64;
+
+/// Largest proof file: one line, the hashes, two notes.
 pub const PROOF_BYTES_MAX: usize = LINE_BYTES_MAX + 64 * 1024;
 
 /// Bytes of an artifact in one line of a bundle; base64 of it stays below the line limit.

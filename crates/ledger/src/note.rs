@@ -108,11 +108,6 @@ pub(crate) fn parse_decimal(text: &str) -> Option<u64> {
     canonical.then(|| text.parse().ok()).flatten().filter(|n| *n <= INTEGER_MAX as u64)
 }
 
-/// An origin; `/trace/` would make a checkpoint's name that of a trace head.
-pub(crate) fn parse_origin(text: &str) -> Option<Origin> {
-    text.parse().ok().filter(|_| !text.contains("/trace/"))
-}
-
 /// Standard base64 of exactly 32 bytes.
 pub(crate) fn parse_digest(text: &str) -> Option<Digest> {
     Some(Digest(BASE64.decode(text).ok()?.try_into().ok()?))
@@ -136,7 +131,8 @@ impl Note {
         };
         let number = parse_decimal(number).ok_or(Error::Form("a decimal number in the second line"))?;
         let digest = parse_digest(digest).ok_or(Error::Form("base64 of 32 bytes in the third line"))?;
-        let origin = |text: &str| parse_origin(text).ok_or(Error::Form("an origin in the first line"));
+        let origin =
+            |text: &str| text.parse::<Origin>().map_err(|_| Error::Form("an origin in the first line"));
         let statement = match name.rsplit_once("/trace/") {
             None => Statement::Checkpoint(Checkpoint { origin: origin(name)?, size: number, root: digest }),
             Some((prefix, trace)) => Statement::TraceHead(TraceHead {

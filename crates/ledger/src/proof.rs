@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::Digest;
-use baton_core::limits::PROOF_BYTES_MAX;
+use baton_core::limits::{PROOF_BYTES_MAX, PROOF_HASHES_MAX};
 
 use crate::hash::leaf;
 use crate::key::PublicKey;
 use crate::keyring::LedgerIdentity;
 use crate::merkle::{check_consistency, check_inclusion};
-use crate::note::{Checkpoint, Note, parse_decimal, parse_digest, parse_origin};
+use crate::note::{Checkpoint, Note, parse_decimal, parse_digest};
 use crate::record::{Flaw, Line};
 use crate::verify::{Check, Code, Counts, Finding, Findings, Report, Subject, Vouched, judge_key};
 
@@ -90,7 +90,7 @@ fn parse(bytes: &[u8]) -> Result<Proof<'_>, String> {
     let (kind, rest) = line(bytes, "the kind of proof")?;
     let (origin, rest) = line(rest, "an origin")?;
     let (public, rest) = line(rest, "a public key")?;
-    let origin = parse_origin(origin).ok_or("expected an origin in the second line")?;
+    let origin = origin.parse().map_err(|_| "expected an origin in the second line")?;
     let ledger = LedgerIdentity { origin, key: PublicKey::parse(public).map_err(|e| e.to_string())? };
     match kind {
         EVENT => {
@@ -128,7 +128,7 @@ fn line<'a>(bytes: &'a [u8], expected: &str) -> Result<(&'a str, &'a [u8]), Stri
     Ok((text, &bytes[end + 1..]))
 }
 
-/// Lines of base64 up to the empty one. No tree has more than 64 levels; a consistency proof at most 65 hashes.
+/// Lines of base64 up to the empty one.
 fn hashes(mut rest: &[u8]) -> Result<(Vec<Digest>, &[u8]), String> {
     let mut out = Vec::new();
     loop {
@@ -137,7 +137,7 @@ fn hashes(mut rest: &[u8]) -> Result<(Vec<Digest>, &[u8]), String> {
         if next.is_empty() {
             return Ok((out, rest));
         }
-        if out.len() > 64 {
+        if out.len() == PROOF_HASHES_MAX {
             return Err("more hashes than any proof has".into());
         }
         out.push(parse_digest(next).ok_or("expected base64 of 32 bytes")?);

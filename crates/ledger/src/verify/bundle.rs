@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use baton_core::limits::{BUNDLE_CHUNK_BYTES, BUNDLE_LINE_BYTES_MAX};
+use baton_core::limits::{BUNDLE_CHUNK_BYTES, BUNDLE_LINE_BYTES_MAX, PROOF_HASHES_MAX};
 use baton_core::{Digest, TraceId};
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ use crate::hash::{Hasher, leaf};
 use crate::key::PublicKey;
 use crate::keyring::LedgerIdentity;
 use crate::merkle::check_inclusion;
-use crate::note::{Checkpoint, Note, Statement, TraceHead, parse_digest, parse_origin};
+use crate::note::{Checkpoint, Note, Statement, TraceHead, parse_digest};
 use crate::record::Flaw;
 
 /// Where a bundle's bytes come from: some more of them, or an empty answer at the end.
@@ -304,7 +304,7 @@ impl Bundle {
         let read = |line| {
             let object = canonical_object(line)?;
             let proof = only(&object, "proof")?.as_object().filter(|proof| proof.len() == 2)?;
-            let hashes = proof.get("hashes")?.as_array().filter(|hashes| hashes.len() <= 64)?;
+            let hashes = proof.get("hashes")?.as_array().filter(|hashes| hashes.len() <= PROOF_HASHES_MAX)?;
             let hashes: Option<Vec<Digest>> =
                 hashes.iter().map(|hash| parse_digest(hash.as_str()?)).collect();
             Some((proof.get("index")?.as_u64()?, hashes?))
@@ -443,7 +443,7 @@ fn read_header(line: &[u8]) -> Result<Header, &'static str> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let number = |name| object.get(name).and_then(Value::as_u64);
     let read = || {
-        let origin = parse_origin(text("origin")?)?;
+        let origin = text("origin")?.parse().ok()?;
         let key = PublicKey::parse(text("public")?).ok()?;
         Some(Header {
             ledger: LedgerIdentity { origin, key },

@@ -22,7 +22,6 @@ use crate::id_window::Sighting;
 use crate::key::PublicKey;
 use crate::keyring::{Fault, KeyRing, LedgerIdentity};
 use crate::merkle::Frontier;
-use crate::note::parse_origin;
 use crate::order::Order;
 use crate::record::{Flaw, Line};
 
@@ -453,7 +452,7 @@ pub fn identity(line: &Line<'_>) -> Result<LedgerIdentity, String> {
         payload.get(name).and_then(Value::as_str).ok_or_else(|| format!("payload.{name}: expected a string"))
     };
     text("durability")?;
-    let origin = parse_origin(text("origin")?).ok_or("payload.origin: expected an origin")?;
+    let origin = text("origin")?.parse().map_err(|_| "payload.origin: expected an origin")?;
     let key = PublicKey::parse(text("public")?).map_err(|e| e.to_string())?;
     if text("key")? != key.id().to_string() {
         return Err("payload.key is not the id of the public key beside it".to_owned());

@@ -9,6 +9,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_core::limits::PROOF_BYTES_MAX;
 use baton_core::{Digest, EventId, Timestamp, Uuid7};
 use baton_ledger::proof::verify_proof;
 use baton_ledger::record::Line;
@@ -202,6 +203,44 @@ fn both_verifiers_agree_on_every_mutation_of_every_fixture() {
             cases.push(base.clone());
             cases.extend(flips(base));
             cases.extend(line_mutations(base));
+        }
+        compare(&cases);
+    });
+}
+
+#[test]
+fn both_verifiers_agree_on_proofs_that_are_too_long() {
+    within(600, "second verifier, long proofs", || {
+        let fixture = fixtures::make();
+        let mut cases = Vec::new();
+        for base in bases(&fixture) {
+            let text = String::from_utf8(base.data.clone()).unwrap();
+            let node = BASE64.encode([7; 32]);
+            for nodes in [60, 63, 64, 65, 66, 200] {
+                let data = match base.kind {
+                    "proof" => {
+                        text.replacen("\n\n", &format!("\n{}\n", format!("{node}\n").repeat(nodes)), 1)
+                    }
+                    "bundle" => {
+                        let hashes = vec![format!("\"{node}\""); nodes].join(",");
+                        text.replacen("{\"hashes\":[", &format!("{{\"hashes\":[{hashes},"), 1)
+                    }
+                    _ => continue,
+                };
+                let name = format!("{} with {nodes} nodes more", base.name);
+                cases.push(Case { name, data: data.into_bytes(), ..base.clone() });
+            }
+            if base.kind == "proof" {
+                for length in [PROOF_BYTES_MAX, PROOF_BYTES_MAX + 1] {
+                    let mut data = base.data.clone();
+                    data.resize(length, b'x');
+                    cases.push(Case {
+                        name: format!("{} of {length} bytes", base.name),
+                        data,
+                        ..base.clone()
+                    });
+                }
+            }
         }
         compare(&cases);
     });
