@@ -173,7 +173,7 @@ impl Activity {
             let metadata = std::fs::metadata(layout.segment(*first)).ok()?;
             Some((*first, metadata.len(), metadata.modified().ok()))
         });
-        let has_owner = matches!(lock::holder(&layout.lock()), Ok(Some(_)));
+        let has_owner = matches!(lock::holder(layout), Ok(Some(_)));
         Activity { has_owner, files: files.collect() }
     }
 

@@ -27,6 +27,9 @@ pub const DECISION_BYTES_MAX: usize = 16 << 20;
 /// Bytes of one physical write, beyond which only a single larger decision goes. The rest waits for the next write.
 pub const WRITE_BYTES_MAX: usize = 8 << 20;
 
+/// Most bytes that a torn write can have left, pre-fill included. What is longer is no torn write, and is neither read through nor copied aside.
+pub const TORN_BYTES_MAX: u64 = 256 << 20;
+
 /// Most decisions that wait for the sequencer. Callers beyond this wait for room.
 pub const QUEUE_DECISIONS_MAX: usize = 4096;
 

@@ -23,6 +23,11 @@ impl Timestamp {
         if (YEAR_0..YEAR_10000).contains(&ms) { Ok(Timestamp(ms)) } else { Err(Error(ms.to_string())) }
     }
 
+    /// The moment nearest to this many milliseconds since 1970.
+    pub fn nearest(ms: i64) -> Self {
+        Timestamp(ms.clamp(YEAR_0, YEAR_10000 - 1))
+    }
+
     /// Milliseconds since 1970.
     pub fn unix_ms(self) -> i64 {
         self.0

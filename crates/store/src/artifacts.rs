@@ -84,28 +84,28 @@ impl ArtifactStore for ArtifactDir {
 
 impl Artifacts for ArtifactDir {
     fn check(&self, sha256: &Digest, bytes: u64) -> ArtifactState {
-        let mut file = match self.open(sha256) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return ArtifactState::Missing,
-            Err(error) => return ArtifactState::Differs(error.to_string()),
-        };
-        let mut hasher = Hasher::default();
-        let (mut buffer, mut length) = (vec![0; 1 << 16], 0u64);
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => {
-                    hasher.update(&buffer[..count]);
-                    length += count as u64;
-                }
-                Err(error) => return ArtifactState::Differs(error.to_string()),
+        let read = || {
+            let file = self.disk.open(&self.path(sha256), Mode::Read)?;
+            let length = file.length()?;
+            // What is longer than it should be is not read: it could be endless.
+            if length != bytes {
+                return Ok(ArtifactState::Differs(format!("{length} bytes")));
             }
-        }
-        let found = hasher.finish();
-        if found == *sha256 && length == bytes {
-            ArtifactState::Good
-        } else {
-            ArtifactState::Differs(format!("{length} bytes with SHA-256 {found}"))
-        }
+            let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 16]);
+            let mut reading = Reading::new(file).take(bytes);
+            loop {
+                match reading.read(&mut buffer)? {
+                    0 => break,
+                    count => hasher.update(&buffer[..count]),
+                }
+            }
+            let found = hasher.finish();
+            let is_good = found == *sha256;
+            Ok(if is_good { ArtifactState::Good } else { ArtifactState::Differs(format!("SHA-256 {found}")) })
+        };
+        read().unwrap_or_else(|error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => ArtifactState::Missing,
+            _ => ArtifactState::Differs(error.to_string()),
+        })
     }
 }

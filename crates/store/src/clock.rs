@@ -11,11 +11,8 @@ pub fn now() -> Timestamp {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
     };
-    #[expect(
-        clippy::expect_used,
-        reason = "a system clock outside the years 0000 to 9999 is not one we can record"
-    )]
-    Timestamp::from_unix_ms(ms).expect("a system clock in the years 0000 to 9999")
+    // A clock outside the years 0000 to 9999 is set wrong; the nearest moment that can be written says so as well as any.
+    Timestamp::nearest(ms)
 }
 
 /// Fills a buffer from the operating system's source of randomness.

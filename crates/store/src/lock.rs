@@ -1,7 +1,10 @@
 //! The owner's lock: one process at a time writes. A dead owner's lock is free at once, because the kernel holds it, not a file.
 //!
-//! Two locks make it fair. Whoever wants the ledger first takes the turn (a lock on the data directory itself), then the lock, then gives the
-//! turn back. An owner that lets go and at once wants more finds the turn taken by whoever waits, and comes after it.
+//! Whoever wants the ledger first takes the turn (a lock on the data directory itself), then ownership, then gives the turn back. An owner that
+//! lets go and at once wants more finds the turn taken by whoever waits, and comes after it.
+//!
+//! Ownership is a lock on two things: the file `lock`, which says who it is, and the directory of the segments, so that removing a lock file that
+//! looks forgotten does not make a second owner.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::disk::open_regular;
+use crate::layout::Layout;
 
 /// Held as long as this value lives; released by the kernel when the process ends, however it ends.
 #[derive(Debug)]
 pub struct OwnerLock {
     file: File,
+    _segments: File,
 }
 
 /// Why the lock was not taken.
@@ -33,20 +38,20 @@ pub struct Owner {
     pub command: String,
 }
 
-/// How often a held lock is tried again.
-const RETRY: Duration = Duration::from_millis(2);
+/// How often a held lock is tried again, by how long one has waited, both in milliseconds: at once at first, then rarely, then ever more often,
+/// so that of many who wait those win who have waited long.
+const RETRY_MS: [(u64, u64); 4] = [(20, 2), (500, 15), (2_000, 4), (u64::MAX, 1)];
 
 impl OwnerLock {
     /// Takes the lock, waiting for at most `wait` while another process holds it.
-    pub fn acquire(path: &Path, wait: Duration) -> Result<OwnerLock, Error> {
+    pub fn acquire(layout: &Layout, wait: Duration) -> Result<OwnerLock, Error> {
+        let path = &layout.lock();
         let fail = |source| Error::Io { path: path.to_owned(), source };
         let waiting = Waiting { path, start: Instant::now(), wait };
-        let dir = match path.parent() {
-            Some(dir) if !dir.as_os_str().is_empty() => dir,
-            _ => Path::new("."),
-        };
-        let turn = File::open(dir).map_err(fail)?;
+        let turn = File::open(layout.root()).map_err(fail)?;
         waiting.lock(&turn)?;
+        let segments = File::open(layout.events()).map_err(fail)?;
+        waiting.lock(&segments)?;
         loop {
             let file = open(path).map_err(fail)?;
             waiting.lock(&file)?;
@@ -55,7 +60,7 @@ impl OwnerLock {
                 file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
             };
             if std::fs::metadata(path).is_ok_and(is_current) {
-                let mut lock = OwnerLock { file };
+                let mut lock = OwnerLock { file, _segments: segments };
                 // Only a hint for people: on a full disk the lock holds all the same.
                 let _ = lock.sign();
                 return Ok(lock);
@@ -89,7 +94,9 @@ impl Waiting<'_> {
                     return Err(Error::Io { path: self.path.to_owned(), source });
                 }
                 Err(TryLockError::WouldBlock) if self.start.elapsed() < self.wait => {
-                    std::thread::sleep(RETRY);
+                    let waited = self.start.elapsed().as_millis();
+                    let retry = RETRY_MS.iter().find(|(until, _)| waited < u128::from(*until));
+                    std::thread::sleep(Duration::from_millis(retry.map_or(1, |(_, every)| *every)));
                 }
                 Err(TryLockError::WouldBlock) => {
                     let owner = read_owner(self.path).unwrap_or(Owner { pid: 0, command: "unknown".into() });
@@ -121,17 +128,21 @@ fn read_owner(path: &Path) -> Option<Owner> {
 }
 
 /// Who holds the lock now, without waiting; `None` where nobody does.
-pub fn holder(path: &Path) -> io::Result<Option<Owner>> {
-    let file = match open_regular(OpenOptions::new().read(true), path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => {
-            Ok(Some(read_owner(path).unwrap_or(Owner { pid: 0, command: "unknown".into() })))
+pub fn holder(layout: &Layout) -> io::Result<Option<Owner>> {
+    let path = &layout.lock();
+    for file in [open_regular(OpenOptions::new().read(true), path), File::open(layout.events())] {
+        let file = match file {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Ok(Some(read_owner(path).unwrap_or(Owner { pid: 0, command: "unknown".into() })));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-        Err(TryLockError::Error(error)) => Err(error),
     }
+    Ok(None)
 }

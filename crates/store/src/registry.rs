@@ -1,5 +1,6 @@
 //! Agents' keys as the ledger knows them: the trace `ledger` is the register, every other trace binds a key before its first use there.
 
+use baton_core::roles::OWN_AGENT;
 use baton_core::{AgentName, KeyGrant, KeyId, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::{PublicKey, SecretKey};
@@ -26,6 +27,10 @@ pub enum Error {
     Read(#[from] ReadError),
     #[error("agent {0} has no key")]
     NoKey(AgentName),
+    #[error("the role `system` is Baton's own")]
+    OwnRole,
+    #[error("the agent name `{OWN_AGENT}` stands for Baton itself")]
+    OwnName,
     #[error("agent {agent} already has the key {key}")]
     HasKey { agent: AgentName, key: KeyId },
 }
@@ -47,6 +52,15 @@ pub fn agent_key(journal: &dyn History, agent: &AgentName) -> Result<Option<Agen
     Ok(agent_keys(journal)?.into_iter().find(|key| key.agent == *agent && key.is_valid))
 }
 
+/// What is Baton's own is not for others to sign as.
+fn expect_others(agent: &AgentName, roles: &[Role]) -> Result<(), Error> {
+    match () {
+        () if agent.as_str() == OWN_AGENT => Err(Error::OwnName),
+        () if roles.contains(&Role::System) => Err(Error::OwnRole),
+        () => Ok(()),
+    }
+}
+
 fn grant(agent: &AgentName, public: &PublicKey, roles: &[Role]) -> KeyGrant {
     KeyGrant { key: public.id(), public: public.to_text(), agent: agent.clone(), roles: roles.to_vec() }
 }
@@ -66,6 +80,7 @@ pub fn bind(
     public: &PublicKey,
     roles: &[Role],
 ) -> Result<Vec<Receipt>, Error> {
+    expect_others(agent, roles)?;
     if let Some(known) = agent_key(journal, agent)? {
         return Err(Error::HasKey { agent: agent.clone(), key: known.public.id() });
     }
@@ -82,6 +97,7 @@ pub fn rotate(
     new: &PublicKey,
     roles: &[Role],
 ) -> Result<Vec<Receipt>, Error> {
+    expect_others(agent, roles)?;
     let old = agent_key(journal, agent)?.ok_or_else(|| Error::NoKey(agent.clone()))?;
     let payload = Payload::KeyRotated { old: old.public.id(), new: grant(agent, new, roles) };
     everywhere(journal, ledger_key, old.public.id(), &payload)

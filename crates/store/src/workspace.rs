@@ -60,8 +60,8 @@ impl Workspace {
         wait: Duration,
     ) -> Result<Self, Error> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        disk.create_dir_all(layout.root()).map_err(OpenError::io("make", layout.root()))?;
-        let lock = OwnerLock::acquire(&layout.lock(), wait)?;
+        disk.create_dir_all(&layout.events()).map_err(OpenError::io("make", layout.events()))?;
+        let lock = OwnerLock::acquire(layout, wait)?;
         let segments = crate::journal::segments::list(&*disk, layout);
         if !segments.map_err(OpenError::io("list", layout.events()))?.is_empty() {
             return Err(Error::Exists(layout.root().to_owned()));
@@ -86,7 +86,7 @@ impl Workspace {
         if segments.map_err(OpenError::io("list", layout.events()))?.is_empty() {
             return Err(OpenError::NotFound(layout.root().to_owned()).into());
         }
-        let lock = OwnerLock::acquire(&layout.lock(), wait)?;
+        let lock = OwnerLock::acquire(layout, wait)?;
         let mut found = None;
         let load = |ledger: &LedgerIdentity| {
             let keys = KeyStore::new(state_dir, &ledger.origin);

@@ -20,7 +20,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         Err(error) => return nothing_yet(ui, &error),
     };
     let visit = visit(&layout)?;
-    let owner = lock::holder(&layout.lock()).ok().flatten();
+    let owner = lock::holder(&layout).ok().flatten();
     let work =
         visit.reader.traces().iter().filter(|trace| trace.trace != baton_core::TraceId::Ledger).count();
     let last = last_event(&visit)?;

@@ -200,6 +200,10 @@ impl From<registry::Error> for CliError {
         match error {
             registry::Error::Append(error) => error.into(),
             registry::Error::Read(error) => error.into(),
+            registry::Error::OwnRole => {
+                CliError::new(Code::Reserved, text).hint("choose another with --role")
+            }
+            registry::Error::OwnName => CliError::new(Code::AgentReserved, text),
             registry::Error::NoKey(agent) => {
                 CliError::new(Code::NoKey, text).hint(format!("baton agent key {agent}"))
             }

@@ -23,7 +23,7 @@ fn what_only_reads_takes_no_lock_and_writes_nothing() {
     let proof = home.run(&["trace", "prove", home.events()[3]["id"].as_str().unwrap()]);
     fs::write(home.path("proof"), proof.stdout).unwrap();
     let proof = home.path("proof").to_str().unwrap().to_owned();
-    let held = OwnerLock::acquire(&home.data().join("lock"), Duration::ZERO).unwrap();
+    let held = OwnerLock::acquire(&baton_store::Layout::new(home.data()), Duration::ZERO).unwrap();
     let data = home.data().to_str().unwrap().to_owned();
     let commands: [&[&str]; 13] = [
         &[],

@@ -14,7 +14,7 @@ use crate::support::Home;
 fn a_held_lock_is_a_conflict_that_names_its_owner() {
     let home = Home::new().with_env("BATON_LOCK_WAIT_MS", "50");
     let trace = home.trace();
-    let held = OwnerLock::acquire(&home.data().join("lock"), Duration::ZERO).unwrap();
+    let held = OwnerLock::acquire(&baton_store::Layout::new(home.data()), Duration::ZERO).unwrap();
     let pid = std::process::id().to_string();
     let commands: [&[&str]; 8] = [
         &["trace", "new"],
@@ -44,7 +44,7 @@ fn an_owner_that_died_holds_nothing() {
     let mut holder =
         Command::new("flock").arg(home.data().join("lock")).args(["sleep", "600"]).spawn().unwrap();
     crate::support::until("the lock is held", || {
-        baton_store::lock::holder(&home.data().join("lock")).unwrap().is_some()
+        baton_store::lock::holder(&baton_store::Layout::new(home.data())).unwrap().is_some()
     });
     // `flock` runs its command as a child that holds the lock too.
     let children =

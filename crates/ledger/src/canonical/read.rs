@@ -12,11 +12,37 @@ use super::Error;
 
 /// Parses one JSON text, or says what is wrong with it and where.
 pub fn parse(text: &[u8]) -> Result<Value, Error> {
+    refuse_long_integers(text)?;
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_core::de::DeserializeSeed::deserialize(Strict { depth: 1 }, &mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|e| Error::Json(e.to_string()))?;
     Ok(value)
+}
+
+/// An integer of more digits than 64 bits hold reaches a visitor as a double, rounded: it is refused by its text.
+fn refuse_long_integers(text: &[u8]) -> Result<(), Error> {
+    let (mut at, mut is_string) = (0, false);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => is_string = !is_string,
+            b'\\' if is_string => at += 1,
+            b'0'..=b'9' if !is_string => {
+                let start = at - 1;
+                let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                at = text[at..].iter().position(|b| !is_part(b)).map_or(text.len(), |length| at + length);
+                let token = &text[start..at];
+                if token.len() > 19 && token.iter().all(u8::is_ascii_digit) {
+                    return Err(Error::IntegerRange(
+                        String::from_utf8_lossy(&token[..19]).into_owned() + "…",
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 use serde_core::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};

@@ -68,6 +68,21 @@ fn the_numbers_of_appendix_b_that_print_as_large_integers_are_refused_everywhere
 }
 
 #[test]
+fn integers_too_long_for_any_type_are_refused_and_not_rounded() {
+    for digits in [20, 22, 30, 400] {
+        let integer = "1".repeat(digits);
+        for text in
+            [integer.clone(), format!("-{integer}"), format!("[1,{integer}]"), format!("{{\"a\":{integer}}}")]
+        {
+            refused(&text, "outside ±(2^53−1)");
+        }
+        // Digits in a text are a text; a double is a double however it is written.
+        assert!(parse(format!("{{\"a\":\"{integer}\",\"\\\"{integer}\":1}}").as_bytes()).is_ok());
+    }
+    assert!(parse(b"1.2345678901234567890123e+29").is_ok());
+}
+
+#[test]
 fn infinities_and_what_overflows_to_them_have_no_form() {
     for text in ["1e309", "-1e309", "1e999999999", "NaN", "Infinity", "-Infinity"] {
         assert!(parse(text.as_bytes()).is_err(), "{text}");

@@ -69,6 +69,7 @@ pub struct FsJournal {
     core: Mutex<Core>,
     reading: Reading,
     keeper: Keeper,
+    key: Arc<SecretKey>,
     checkpoint_after: Duration,
 }
 
@@ -175,7 +176,7 @@ impl FsJournal {
             .map_err(OpenError::io("open", layout.segment(end.segment)))?;
         let chain = Chain::resume(ledger.clone(), frontier, traces, index.id_max());
         let core = Core { chain, segment, keys_unread, poison: None, buffer: Vec::new() };
-        let torn = matches!(tail, Tail::Torn(_));
+        let torn = matches!(tail, Tail::Torn { .. });
         let journal = FsJournal::assemble(disk, layout, ledger, key.clone(), options, core, index);
         journal.recover(&key, end, torn, &mut opening)?;
         Ok((journal, opening))
@@ -191,10 +192,10 @@ impl FsJournal {
         index: Index,
     ) -> FsJournal {
         let notes = NoteDir::new(disk.clone(), layout);
-        let keeper = Keeper::new(notes, ledger.clone(), key, options);
+        let keeper = Keeper::new(notes, ledger.clone(), key.clone(), options);
         let reading = Reading { disk, layout: layout.clone(), ledger, index: RwLock::new(index) };
         let (sequencer, core) = (Sequencer::default(), Mutex::new(core));
-        FsJournal { sequencer, core, reading, keeper, checkpoint_after: options.checkpoint_after }
+        FsJournal { sequencer, core, reading, keeper, key, checkpoint_after: options.checkpoint_after }
     }
 
     /// Moves torn bytes aside and records it. A crash on the way leaves either the torn bytes or the record, never neither.
@@ -252,7 +253,7 @@ impl FsJournal {
             core.segment.close().map_err(OpenError::io("close", layout.events()))?;
             let mut index = self.index_mut();
             if index.saved() != index.count() {
-                index.save(&*self.reading.disk).map_err(OpenError::io("save", layout.index()))?;
+                index.save(&*self.reading.disk, &self.key).map_err(OpenError::io("save", layout.index()))?;
             }
         }
         drop(core);
@@ -382,8 +383,10 @@ impl FsJournal {
         if index.count() - index.saved() >= SAVE_EVERY {
             let segment = self.reading.layout.segment(place.segment);
             // What the index vouches for must be durable first, also where appends are not.
-            let _ =
-                disk.open(&segment, Mode::Write).and_then(|file| file.sync()).and_then(|()| index.save(disk));
+            let _ = disk
+                .open(&segment, Mode::Write)
+                .and_then(|file| file.sync())
+                .and_then(|()| index.save(disk, &self.key));
         } else if index.pending() > INDEX_PENDING_MAX {
             let _ = index.write_out(disk);
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use baton_core::limits::TORN_BYTES_MAX;
 use baton_core::{Digest, TraceId};
 use baton_ledger::hash::leaf;
 use baton_ledger::keyring::LedgerIdentity;
@@ -47,7 +48,11 @@ pub enum Tail {
     /// Pre-fill that a clean close would have cut.
     Filled,
     /// The rest of a write that was never acknowledged.
-    Torn(String),
+    Torn {
+        why: String,
+        /// It ends too soon; otherwise whole lines are there that do not check.
+        is_cut: bool,
+    },
     /// Something else: the line, and why.
     Damaged {
         line: u64,
@@ -60,11 +65,10 @@ pub fn open(disk: &Arc<dyn Disk>, layout: &Layout, mode: Mode) -> Result<Opened,
     // Read before the journal: a checkpoint that is signed meanwhile covers what this reader has not seen.
     let notes = NoteDir::new(disk.clone(), layout);
     let newest = notes.latest();
+    let ledger = read_identity(&**disk, layout)?;
     // Loaded before the segments are listed: a writer may make a new one meanwhile, and the index may know it by then.
-    let loaded = Index::load(&**disk, layout.index(), mode);
+    let loaded = Index::load(&**disk, layout.index(), &ledger.key, mode);
     let firsts = segments::list(&**disk, layout).map_err(OpenError::io("list", layout.events()))?;
-    let Some(first) = firsts.first() else { return Err(OpenError::NotFound(layout.root().to_owned())) };
-    let ledger = read_identity(&**disk, layout, *first)?;
     let latest = match newest {
         Some((checkpoint, note)) if note.check(&ledger.origin, &ledger.key).is_ok() => Some(checkpoint),
         Some(_) => notes.latest_signed(&ledger),
@@ -125,14 +129,21 @@ fn agrees(opened: &Opened, latest: Option<&Checkpoint>) -> bool {
         .is_none_or(|signed| opened.index.frontier(signed.size).is_ok_and(|tree| tree.root() == signed.root))
 }
 
-fn read_identity(disk: &dyn Disk, layout: &Layout, first: u64) -> Result<LedgerIdentity, OpenError> {
-    let path = layout.segment(first);
+fn read_identity(disk: &dyn Disk, layout: &Layout) -> Result<LedgerIdentity, OpenError> {
+    let path = layout.segment(1);
     let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let damaged = |why: String| OpenError::Damaged { line: 1, file: file_name(), why };
-    if first != 1 {
-        return Err(damaged("the first segment is missing".into()));
-    }
-    let file = disk.open(&path, Mode::Read).map_err(OpenError::io("read", &path))?;
+    let file = match disk.open(&path, Mode::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let others = segments::list(disk, layout).map_err(OpenError::io("list", layout.events()))?;
+            return Err(match others.first() {
+                Some(_) => damaged("the first segment is missing".into()),
+                None => OpenError::NotFound(layout.root().to_owned()),
+            });
+        }
+        Err(error) => return Err(OpenError::io("read", &path)(error)),
+    };
     let mut lines = LineReader::new(file, 0);
     match lines.next_line().map_err(OpenError::io("read", &path))? {
         Found::Line(line, _) => match Line::parse(line) {
@@ -196,7 +207,21 @@ fn refuse_loss(opened: &Opened, witnessed: u64, latest: Option<&Checkpoint>) -> 
     if matches!(opened.tail, Tail::Damaged { .. }) {
         return Ok(());
     }
-    let cut = |expected, witness: String| Err(OpenError::Cut { have, expected, witness });
+    let cut = |expected, witness: String| {
+        let is_there = match &opened.tail {
+            Tail::Torn { why, is_cut: false } => Some(why),
+            Tail::Torn { .. } | Tail::Clean | Tail::Filled | Tail::Damaged { .. } => None,
+        };
+        // Something stands where the covered events were: it is not gone, it was changed.
+        Err(match is_there {
+            Some(why) => {
+                let file = format!("segment {:020}", opened.end.segment);
+                let why = format!("{why}; {witness} covers {expected} events, so this was whole once");
+                OpenError::Damaged { line: have + 1, file, why }
+            }
+            None => OpenError::Cut { have, expected, witness },
+        })
+    };
     match latest.filter(|signed| signed.size > have) {
         Some(signed) => cut(signed.size, format!("checkpoints/{:020}", signed.size)),
         None if witnessed > have => cut(witnessed, "the index".into()),
@@ -254,8 +279,9 @@ impl Scan {
                 });
             }
             let mut lines = LineReader::new(file, offset);
-            let found =
-                self.read_segment(&mut lines, *first, is_last).map_err(OpenError::io("read", &path))?;
+            let found = self
+                .read_segment(&mut lines, (*first, length), is_last)
+                .map_err(OpenError::io("read", &path))?;
             // A segment gets its name once its first decision is durable, and a later one is made only after it was synced: damage of the first decision, or
             // in a segment that is not the last, was durable once.
             let may_be_torn = is_last && self.end.is_some_and(|end| end.segment == *first);
@@ -263,10 +289,10 @@ impl Scan {
                 SegmentEnd::Newer(version) => return Err(OpenError::Newer(version)),
                 SegmentEnd::Whole if self.open.is_empty() || !is_last || may_be_torn => {}
                 SegmentEnd::Filled if may_be_torn => return Ok(Tail::Filled),
-                SegmentEnd::Bad { line, why, commit_after }
+                SegmentEnd::Bad { line, why, is_cut, commit_after }
                     if may_be_torn && commit_after.is_none_or(|commit| commit <= line) =>
                 {
-                    return Ok(Tail::Torn(why));
+                    return Ok(Tail::Torn { why, is_cut });
                 }
                 SegmentEnd::Bad { line, why, .. } => return Ok(Tail::Damaged { line, why }),
                 SegmentEnd::Whole | SegmentEnd::Filled => {
@@ -281,26 +307,32 @@ impl Scan {
         if self.open.is_empty() {
             Ok(Tail::Clean)
         } else {
-            Ok(Tail::Torn("the last decision is incomplete".into()))
+            Ok(Tail::Torn { why: "the last decision is incomplete".into(), is_cut: true })
         }
     }
 
     fn read_segment(
         &mut self,
         lines: &mut LineReader,
-        segment: u64,
+        (segment, length): (u64, u64),
         is_last: bool,
     ) -> io::Result<SegmentEnd> {
-        let mut bad: Option<(u64, String)> = None;
+        let mut bad: Option<Bad> = None;
         let mut commit_after: Option<u64> = None;
         let mut only_blank_since_bad = false;
         let mut count = 0u64;
         loop {
+            if let Some(bad) = bad.as_mut().filter(|bad| length.saturating_sub(bad.offset) > TORN_BYTES_MAX) {
+                bad.why.push_str(", and more follows than one write has");
+                (commit_after, only_blank_since_bad) = (Some(u64::MAX), false);
+                break;
+            }
             let next = self.index.count() + self.open.len() as u64 + 1;
             let (line, offset) = match lines.next_line()? {
                 Found::Line(line, offset) => (line, offset),
-                Found::Broken(_) => {
-                    bad.get_or_insert((next, "a line without an end".into()));
+                Found::Broken(offset) => {
+                    let why = "a line without an end".into();
+                    bad.get_or_insert(Bad { line: next, why, is_cut: true, offset });
                     only_blank_since_bad = false;
                     continue;
                 }
@@ -308,17 +340,20 @@ impl Scan {
             };
             count += 1;
             if bad.is_some() {
+                only_blank_since_bad &= line.is_empty();
+                if line.is_empty() {
+                    continue;
+                }
                 // Only what was written later can show that this was durable once.
                 if let Ok(parsed) = Line::parse(line)
                     && parsed.link_hash(&parsed.body_digest()) == parsed.hash
                 {
                     commit_after = commit_after.max(Some(parsed.effective_commit()));
                 }
-                only_blank_since_bad &= line.is_empty();
                 continue;
             }
             if line.is_empty() {
-                bad = Some((next, "an empty line".into()));
+                bad = Some(Bad { line: next, why: "an empty line".into(), is_cut: true, offset });
                 only_blank_since_bad = true;
                 continue;
             }
@@ -326,9 +361,9 @@ impl Scan {
                 Ok(()) => {}
                 Err(Refused::Newer(version)) => return Ok(SegmentEnd::Newer(version)),
                 Err(Refused::Bad(why)) => {
-                    let why =
-                        if is_cut_short(line) { format!("a line that was cut short: {why}") } else { why };
-                    bad = Some((next, why));
+                    let is_cut = is_cut_short(line);
+                    let why = if is_cut { format!("a line that was cut short: {why}") } else { why };
+                    bad = Some(Bad { line: next, why, is_cut, offset });
                 }
             }
         }
@@ -336,13 +371,13 @@ impl Scan {
             None if count == 0 && self.end.is_none_or(|end| end.segment != segment) => {
                 let (line, why) = (self.index.count() + 1, "the segment is empty".to_owned());
                 // Segments get their name only once their first event is durable.
-                SegmentEnd::Bad { line, why, commit_after: Some(u64::MAX) }
+                SegmentEnd::Bad { line, why, is_cut: true, commit_after: Some(u64::MAX) }
             }
             None => SegmentEnd::Whole,
             Some(_) if only_blank_since_bad && is_last && self.open.is_empty() && self.end.is_some() => {
                 SegmentEnd::Filled
             }
-            Some((line, why)) => SegmentEnd::Bad { line, why, commit_after },
+            Some(Bad { line, why, is_cut, .. }) => SegmentEnd::Bad { line, why, is_cut, commit_after },
         })
     }
 
@@ -408,5 +443,13 @@ enum SegmentEnd {
     Whole,
     Filled,
     Newer(i64),
-    Bad { line: u64, why: String, commit_after: Option<u64> },
+    Bad { line: u64, why: String, is_cut: bool, commit_after: Option<u64> },
+}
+
+/// The first thing that does not follow.
+struct Bad {
+    line: u64,
+    why: String,
+    is_cut: bool,
+    offset: u64,
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use baton_core::limits::{LINE_BYTES_MAX, TORN_BYTES_MAX};
 use baton_ledger::verify::Segments;
 
 use crate::disk::{Disk, DiskFile, Mode};
@@ -88,7 +89,7 @@ impl LineReader {
 
     /// The next line. After `Broken` at an over-long line, reading goes on behind its end.
     pub fn next_line(&mut self) -> io::Result<Found<'_>> {
-        let line_max = baton_core::limits::LINE_BYTES_MAX;
+        let line_max = LINE_BYTES_MAX;
         let mut searched = self.start;
         let mut skipped_from = None;
         loop {
@@ -106,6 +107,10 @@ impl LineReader {
                 skipped_from.get_or_insert(self.offset);
                 self.offset += (self.buffer.len() - self.start) as u64;
                 self.start = self.buffer.len();
+            }
+            // Nobody needs to know where such a line ends.
+            if let Some(from) = skipped_from.filter(|from| self.offset - from > TORN_BYTES_MAX) {
+                return Ok(Found::Broken(from));
             }
             self.buffer.drain(..self.start);
             self.start = 0;

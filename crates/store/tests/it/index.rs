@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use baton_core::{Digest, Role, Seen};
 use baton_ledger::body::Body;
+use baton_ledger::hash::sha256;
 use baton_ledger::record::Line;
 use baton_ledger::seal::Checked;
 use baton_ledger::verify::{OpenSegments, Options as VerifyOptions, Segments, Severity, verify_journal};
-use baton_store::disk::RealDisk;
+use baton_store::disk::{Mode, RealDisk};
 use baton_store::export::Exporter;
 use baton_store::journal::Reader;
 use baton_store::journal::checkpoints::NoteDir;
+use baton_store::journal::index::Index;
 use baton_store::journal::segments::SegmentReader;
 use baton_store::registry::{self, signed_own};
 use baton_store::{AppendError, FsJournal, History, Journal as _, Layout, Options, ReadError};
@@ -149,18 +151,70 @@ fn a_flipped_bit_in_the_index_never_seals_anything_wrong() {
 }
 
 #[test]
-fn an_index_of_an_earlier_form_is_rebuilt() {
+fn every_flipped_bit_of_entries_and_nodes_is_found_by_looking_at_all_of_them() {
+    let (dir, key) = (ledger(), secret(1));
+    let load = || Index::load(&RealDisk, dir.path().join("index"), key.public(), Mode::Read);
+    load().unwrap().check().unwrap();
+    for file in ["entries", "nodes"] {
+        let path = dir.path().join("index").join(file);
+        let bytes = fs::read(&path).unwrap();
+        // A changed leaf makes another tree; whether it is the journal's is for those who read the journal.
+        for at in (0..bytes.len()).filter(|at| file == "entries" || at / 32 == 2) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&path, changed).unwrap();
+            assert!(load().is_none_or(|index| index.check().is_err()), "{file} byte {at}");
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+/// Changes the index of a ledger, and expects that it is rebuilt from the journal.
+fn is_rebuilt(change: impl FnOnce(&TempDir)) {
     let dir = ledger();
-    let meta = dir.path().join("index/meta");
-    let text = fs::read_to_string(&meta).unwrap();
-    let body: String = text.lines().take(3).map(|line| format!("{line}\n")).collect();
-    let body = body.replace("baton-index 2", "baton-index 1");
-    fs::write(&meta, format!("{body}{}\n", baton_ledger::hash::sha256(body.as_bytes()))).unwrap();
     let layout = Layout::new(dir.path());
+    change(&dir);
     let (journal, opening) =
         FsJournal::open(Arc::new(RealDisk), &layout, |_| Ok(secret(1)), options()).unwrap();
     assert!(opening.index_rebuilt);
     let trace = journal.traces()[1].trace;
     let closed = baton_core::Payload::TraceClosed { reason: "done".into() };
     journal.append(decision(vec![signed_own(trace, closed, &secret(1)).unwrap()])).unwrap();
+}
+
+#[test]
+fn an_index_of_an_earlier_form_is_rebuilt() {
+    is_rebuilt(|dir| {
+        let meta = dir.path().join("index/meta");
+        let text = fs::read_to_string(&meta).unwrap();
+        fs::write(&meta, text.replace("baton-index 3", "baton-index 2")).unwrap();
+    });
+}
+
+#[test]
+fn an_index_that_the_ledger_did_not_sign_is_rebuilt() {
+    // Larger than the journal, and whole, but of another ledger.
+    is_rebuilt(|dir| {
+        let (other, key) = (tempfile::tempdir().unwrap(), secret(9));
+        let layout = Layout::new(other.path());
+        let journal =
+            FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options()).unwrap();
+        for n in 0..50 {
+            journal.append(decision(vec![note(new_trace(), 0, n)])).unwrap();
+        }
+        journal.close().unwrap();
+        fs::remove_dir_all(dir.path().join("index")).unwrap();
+        fs::rename(other.path().join("index"), dir.path().join("index")).unwrap();
+    });
+    // The last key event left out, all numbers and hashes made to fit.
+    is_rebuilt(|dir| {
+        let (keys, meta) = (dir.path().join("index/keys"), dir.path().join("index/meta"));
+        let bytes = fs::read(&keys).unwrap();
+        let shorter = &bytes[..bytes.len() - 16];
+        let text = fs::read_to_string(&meta).unwrap();
+        let text = text.replace(&sha256(&bytes).to_string(), &sha256(shorter).to_string());
+        let text = text.replacen(&format!(" {}\n", bytes.len()), &format!(" {}\n", shorter.len()), 1);
+        fs::write(&keys, shorter).unwrap();
+        fs::write(&meta, text).unwrap();
+    });
 }

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use baton_ledger::hash::sha256;
 use baton_ledger::record::Line;
 use baton_store::disk::RealDisk;
+use baton_store::export::Exporter;
+use baton_store::journal::checkpoints::NoteDir;
 use baton_store::{FsJournal, History as _, Journal as _, Layout, OpenError, Options};
 use baton_testkit::builders::{decision, identity, new_trace, note, secret};
+use baton_testkit::deadline::within;
 use tempfile::TempDir;
 
 fn options() -> Options {
@@ -248,6 +251,21 @@ fn a_renamed_or_empty_segment_is_refused() {
 }
 
 #[test]
+fn more_than_a_write_can_leave_behind_is_refused_and_not_copied() {
+    let endless = |dir: &TempDir, byte: &[u8]| {
+        let mut file = fs::OpenOptions::new().append(true).open(segments(dir).pop().unwrap()).unwrap();
+        std::io::Write::write_all(&mut file, byte).unwrap();
+        file.set_len(1 << 40).unwrap();
+    };
+    for start in [&b""[..], b"{}\n", b"\n"] {
+        let dir = ledger(3);
+        endless(&dir, start);
+        let error = within(60, "an endless segment", move || open(&dir).map(drop).unwrap_err());
+        assert!(matches!(&error, OpenError::Damaged { line: 5, .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_newer_version_is_refused_as_such() {
     let error = refused(5, |dir| {
         let path = segments(dir).pop().unwrap();
@@ -275,6 +293,21 @@ fn a_tail_that_a_checkpoint_covers_is_never_dropped() {
     let error = open(&dir).map(drop).unwrap_err();
     assert!(matches!(error, OpenError::Cut { have: 5, expected: 6, .. }), "{error}");
     assert_eq!(fingerprint(dir.path()), before);
+}
+
+#[test]
+fn a_changed_last_line_that_a_checkpoint_covers_is_damage_and_not_a_cut() {
+    let error = refused(5, |dir| {
+        let journal = open(dir).unwrap();
+        let (notes, key) = (NoteDir::new(Arc::new(RealDisk), &Layout::new(dir.path())), secret(1));
+        Exporter { journal: &journal, key: &key, notes: &notes }.checkpoint().unwrap();
+        journal.close().unwrap();
+        let last = segments(dir).pop().unwrap();
+        let text = fs::read_to_string(&last).unwrap();
+        let at = text.rfind("\"n\":4").unwrap();
+        fs::write(&last, format!("{}\"n\":5{}", &text[..at], &text[at + 5..])).unwrap();
+    });
+    assert!(matches!(&error, OpenError::Damaged { line: 6, .. }), "{error}");
 }
 
 #[test]

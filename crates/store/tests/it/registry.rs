@@ -31,3 +31,15 @@ fn a_key_that_is_revoked_while_its_first_use_is_prepared_does_not_live_on_in_tha
     let again = registry::preface(&journal, &key, trace, &registered, &mut decision(Vec::new()));
     assert!(matches!(again, Err(Error::NoKey(_))), "{again:?}");
 }
+
+#[test]
+fn what_is_batons_own_is_bound_to_nobody_else() {
+    let (key, signer) = (secret(1), secret(2));
+    let journal = MemoryJournal::new(identity(&key), &key).unwrap();
+    let bind = |name, role| registry::bind(&journal, &key, &agent(name), signer.public(), &[role]);
+    assert!(matches!(bind("worker", Role::System), Err(Error::OwnRole)));
+    assert!(matches!(bind("baton", Role::Executor), Err(Error::OwnName)));
+    bind("worker", Role::Executor).unwrap();
+    let rotated = registry::rotate(&journal, &key, &agent("worker"), secret(3).public(), &[Role::System]);
+    assert!(matches!(rotated, Err(Error::OwnRole)));
+}

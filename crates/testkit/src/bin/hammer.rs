@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let traces: Vec<TraceId> = traces.split(',').map(str::parse).collect::<Result<_, _>>()?;
     let layout = Layout::new(data_dir);
-    let _lock = OwnerLock::acquire(&layout.lock(), Duration::from_secs(60))?;
+    let _lock = OwnerLock::acquire(&layout, Duration::from_secs(60))?;
     let options =
         Options { segment_bytes: segment_bytes.parse()?, checkpoint_every: 64, ..Options::default() };
     let (journal, _) = FsJournal::open(disk, &layout, |_| Ok(secret(1)), options)?;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -186,11 +185,11 @@ fn a_dead_owner_does_not_hold_the_lock() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let path = victim.dir.path().join("lock");
-    let owner = baton_store::lock::holder(&path).unwrap().expect("the writer holds it");
+    let layout = Layout::new(victim.dir.path());
+    let owner = baton_store::lock::holder(&layout).unwrap().expect("the writer holds it");
     assert_eq!(owner.pid, child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(baton_store::lock::holder(&path).unwrap(), None);
-    baton_store::lock::OwnerLock::acquire(Path::new(&path), Duration::ZERO).expect("taken over at once");
+    assert_eq!(baton_store::lock::holder(&layout).unwrap(), None);
+    baton_store::lock::OwnerLock::acquire(&layout, Duration::ZERO).expect("taken over at once");
 }

@@ -69,7 +69,7 @@ fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
             let detail = format!("{whole}, then line {line} does not fit: {why}");
             Verdict::new("ledger", Status::Fail, detail).fix(verify)
         }
-        Tail::Torn(why) if !is_in_use => {
+        Tail::Torn { why, .. } if !is_in_use => {
             let detail = format!("{whole}, then a write that was cut off: {why}");
             Verdict::new("ledger", Status::Warn, detail).fix("baton doctor --fix")
         }
@@ -78,7 +78,7 @@ fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
             Verdict::new("ledger", Status::Warn, detail).fix("baton doctor --fix")
         }
         // Opening reads the end and believes the index about the rest; only the verifier reads every line.
-        Tail::Clean | Tail::Filled | Tail::Torn(_) => {
+        Tail::Clean | Tail::Filled | Tail::Torn { .. } => {
             let detail = format!("it opens: {whole}; that no event was altered is checked by `{verify}`");
             Verdict::new("ledger", Status::Ok, detail)
         }
@@ -117,7 +117,8 @@ fn checkpoint(visit: &Visit) -> Verdict {
 fn index(layout: &Layout, visit: &Visit) -> Verdict {
     let warn = |detail: String| Verdict::new("index", Status::Warn, detail).fix("baton doctor --fix");
     let size = visit.reader.size();
-    let Some(index) = Index::load(&*disk(), layout.index(), Mode::Read) else {
+    let key = visit.reader.ledger().key;
+    let Some(index) = Index::load(&*disk(), layout.index(), &key, Mode::Read) else {
         let is_there = layout.index().join("meta").exists();
         return warn(
             if is_there {
@@ -132,6 +133,7 @@ fn index(layout: &Layout, visit: &Visit) -> Verdict {
         Ok(opened) if opened.is_rebuilt => {
             warn("it does not agree with the journal and is not used".to_owned())
         }
+        _ if index.check().is_err() => warn("an entry or a node of its tree does not check".to_owned()),
         _ if index.count() < size && !Activity::observe(layout).has_owner() => {
             let behind = count(size - index.count(), "event");
             Verdict::new("index", Status::Ok, format!("behind by {behind}; the next writer catches up"))
@@ -236,7 +238,7 @@ fn clock(visit: &Visit) -> Verdict {
 }
 
 fn locks(layout: &Layout) -> Verdict {
-    match lock::holder(&layout.lock()) {
+    match lock::holder(layout) {
         Ok(None) => Verdict::new("lock", Status::Ok, "free"),
         Ok(Some(owner)) => {
             let detail = format!("held by process {} ({}), which is alive", owner.pid, owner.command);

@@ -60,7 +60,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), CliError> {
 /// Removes the index, so that opening makes it anew from the journal. Only where the journal itself is in order: the index may be the last
 /// witness of events that were cut off.
 fn forget_index(ctx: &Context, layout: &Layout) -> Result<(), Stop> {
-    let _lock = OwnerLock::acquire(&layout.lock(), ctx.lock_wait()?).map_err(CliError::from)?;
+    let _lock = OwnerLock::acquire(layout, ctx.lock_wait()?).map_err(CliError::from)?;
     let opened = recover::open(&disk(), layout, Mode::Read)?;
     if let Tail::Damaged { line, why } = opened.tail {
         let file = format!("segment {:020}", opened.end.segment);

@@ -1,7 +1,9 @@
 //! The index's files to the byte: entries, rows of traces and keys, and `meta`, which says how much of them is good.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::{Digest, EventId, TraceId, Uuid7};
-use baton_ledger::hash::sha256;
+use baton_ledger::key::{PublicKey, SecretKey, Signature};
 
 use crate::ports::TraceSummary;
 
@@ -28,7 +30,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// The check covers the position too: an entry in another's place is no entry.
+    pub(super) fn write(&self, pos: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(self.id.uuid().as_bytes());
         out.extend_from_slice(&self.segment.to_le_bytes());
         out.extend_from_slice(&self.offset.to_le_bytes());
@@ -37,12 +40,12 @@ impl Entry {
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.prev_pos.to_le_bytes());
         out.extend_from_slice(&self.skip_pos.to_le_bytes());
-        let check = fnv1a(&out[out.len() - (ENTRY - 8)..]);
+        let check = fnv1a(pos, &out[out.len() - (ENTRY - 8)..]);
         out.extend_from_slice(&check.to_le_bytes());
     }
 
-    pub(super) fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
-        if number(&bytes[64..72])? != fnv1a(&bytes[..64]) {
+    pub(super) fn read(pos: u64, bytes: &[u8; ENTRY]) -> Option<Entry> {
+        if number(&bytes[64..72])? != fnv1a(pos, &bytes[..64]) {
             return None;
         }
         Some(Entry {
@@ -81,8 +84,9 @@ pub(super) fn read_row(row: &[u8]) -> Option<TraceSummary> {
 }
 
 /// FNV-1a of 64 bits: notices every change of a single byte. Against decay, not against malice.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+fn fnv1a(pos: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    pos.to_le_bytes().iter().chain(bytes).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
@@ -101,23 +105,25 @@ pub(super) struct Meta {
     pub(super) root: Digest,
 }
 
-const META_HEADER: &str = "baton-index 2";
+const META_HEADER: &str = "baton-index 3";
 
 impl Meta {
-    pub(super) fn to_text(&self) -> String {
+    /// The text of `meta`, signed: whoever can write the index could otherwise bring an ended key back, or make Baton go on behind the end of a trace.
+    pub(super) fn to_text(&self, key: &SecretKey) -> String {
         let id = self.id_max.map_or("none".to_owned(), |id| id.to_string());
         let numbers = format!("{} {} {} {}", self.count, self.generation, self.trace_log, self.key_log);
         let hashes = format!("{} {} {}", self.trace_hash, self.key_hash, self.root);
         let body = format!("{META_HEADER}\n{numbers}\n{id}\n{hashes}\n");
-        format!("{body}{}\n", sha256(body.as_bytes()))
+        format!("{body}{}\n", BASE64.encode(key.sign(body.as_bytes()).0))
     }
 
-    pub(super) fn parse(bytes: &[u8]) -> Option<Meta> {
+    pub(super) fn parse(bytes: &[u8], key: &PublicKey) -> Option<Meta> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+        let (body, signature) = text.strip_suffix('\n')?.rsplit_once('\n')?;
         let body = format!("{body}\n");
+        let signature = Signature(BASE64.decode(signature).ok()?.try_into().ok()?);
         let mut lines = body.lines();
-        if lines.next()? != META_HEADER || sha256(body.as_bytes()).to_string() != check {
+        if lines.next()? != META_HEADER || !key.verify_strict(body.as_bytes(), &signature) {
             return None;
         }
         let numbers: Option<Vec<u64>> = lines.next()?.split(' ').map(|n| n.parse().ok()).collect();

@@ -4,8 +4,8 @@
 //! of each counts) and `keys` (where key events lie). `meta` says how much of each is good; it is replaced atomically after the others are synced. What the journal
 //! has beyond that is read again at open.
 //!
-//! Nothing in it is believed because it is there: each entry carries a check of its own, `meta` the hashes of `traces` and `keys` and the tree's root, a proof is checked
-//! before it is handed out, and lines that it leads to are hashed again. What does not hold together is rebuilt.
+//! Nothing in it is believed because it is there: each entry carries a check of its own, `meta` the hashes of `traces` and `keys` and the tree's root and the ledger's signature over them, a
+//! proof is checked before it is handed out, and lines that it leads to are hashed again. What does not hold together is rebuilt.
 
 mod format;
 
@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use baton_core::{Digest, EventId, TraceId};
 use baton_ledger::hash::Hasher;
+use baton_ledger::key::{PublicKey, SecretKey};
 use baton_ledger::merkle::{Frontier, stored_count, stored_index};
 
 pub use self::format::Entry;
@@ -113,6 +114,8 @@ pub struct Index {
     keys: BTreeMap<TraceId, Vec<u64>>,
     id_max: Option<EventId>,
     saved: u64,
+    /// Number in the name of the file of traces.
+    generation: u64,
 }
 
 impl Index {
@@ -130,13 +133,16 @@ impl Index {
             keys: BTreeMap::new(),
             id_max: None,
             saved: 0,
+            generation: 0,
         }
     }
 
     /// Reads the index, or gives `None` where there is none or it does not hold together: then it is rebuilt.
-    pub fn load(disk: &dyn Disk, dir: impl Into<PathBuf>, mode: Mode) -> Option<Self> {
+    ///
+    /// `meta` must be signed with the ledger's key: the index of another ledger, or one that somebody made, is none.
+    pub fn load(disk: &dyn Disk, dir: impl Into<PathBuf>, key: &PublicKey, mode: Mode) -> Option<Self> {
         let mut index = Index::empty(dir);
-        let meta = Meta::parse(&read_file(disk, &index.dir.join("meta"), 4096).ok()?)?;
+        let meta = Meta::parse(&read_file(disk, &index.dir.join("meta"), 4096).ok()?, key)?;
         let column = |name: &str, length: u64| -> Option<Column> {
             let file = disk.open(&index.dir.join(name), mode).ok()?;
             let is_long_enough = file.length().ok()? >= length;
@@ -147,6 +153,7 @@ impl Index {
         index.trace_log = column(&format!("traces.{}", meta.generation), meta.trace_log)?;
         index.key_log = column("keys", meta.key_log).or_else(|| (meta.key_log == 0).then(Column::default))?;
         (index.count, index.saved, index.id_max) = (meta.count, meta.count, meta.id_max);
+        index.generation = meta.generation;
         index.load_traces()?;
         index.load_keys()?;
         let holds = (meta.trace_hash, meta.key_hash, meta.root)
@@ -242,7 +249,7 @@ impl Index {
         row.is_dirty = true;
         (row.summary.last_pos, row.summary.seq, row.summary.head) = (pos, added.seq, added.hash);
         row.summary.is_closed |= added.closes;
-        entry.write(&mut self.entries.tail);
+        entry.write(pos, &mut self.entries.tail);
         nodes.iter().for_each(|node| self.nodes.tail.extend_from_slice(&node.0));
         if added.is_key_event {
             self.key_log.tail.extend_from_slice(&trace_no.to_le_bytes());
@@ -272,7 +279,7 @@ impl Index {
         }
         let mut bytes = [0; ENTRY];
         self.entries.read((pos - 1) * ENTRY as u64, &mut bytes)?;
-        Entry::read(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        Entry::read(pos, &bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Where the next event will lie, as far as the index knows.
@@ -380,7 +387,7 @@ impl Index {
             let mut bytes = vec![0; count as usize * ENTRY];
             self.entries.read((pos - 1) * ENTRY as u64, &mut bytes)?;
             for entry in bytes.as_chunks::<ENTRY>().0 {
-                let entry = Entry::read(entry).ok_or(io::ErrorKind::InvalidData)?;
+                let entry = Entry::read(pos, entry).ok_or(io::ErrorKind::InvalidData)?;
                 if !look(pos, entry.id) {
                     return Ok(false);
                 }
@@ -388,6 +395,23 @@ impl Index {
             }
         }
         Ok(true)
+    }
+
+    /// Looks at every entry and every node of the tree: whether they hold together, not whether the journal says the same.
+    pub fn check(&self) -> io::Result<()> {
+        self.scan(1, self.count, &mut |_, _| true)?;
+        let (mut tree, mut next) = (Frontier::default(), 0);
+        for pos in 1..=self.count {
+            let mut nodes = Vec::new();
+            tree.push(self.leaf(pos)?, |node| nodes.push(node));
+            for node in nodes {
+                if self.node(next)? != node {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                next += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Number of bytes that are not written yet.
@@ -404,11 +428,11 @@ impl Index {
     }
 
     /// Makes everything durable and says so in `meta`. The journal up to here must be durable already.
-    pub fn save(&mut self, disk: &dyn Disk) -> io::Result<()> {
+    pub fn save(&mut self, disk: &dyn Disk, key: &SecretKey) -> io::Result<()> {
         self.write_out(disk)?;
         // A log with many outdated ends is written anew under another name; `meta` names the one that counts.
         let rows = (self.trace_log.written + self.trace_log.tail.len() as u64) / TRACE as u64;
-        let mut generation = self.generation(disk);
+        let mut generation = self.generation;
         if self.trace_log.file.is_none() || rows > 4 * self.by_no.len() as u64 + 4096 {
             generation += 1;
             self.trace_log = Column::default();
@@ -436,19 +460,14 @@ impl Index {
             key_hash: self.key_log.hash(),
             root: self.frontier(self.count)?.root(),
         };
-        write_atomic(disk, &self.dir.join("meta"), meta.to_text().as_bytes())?;
-        self.saved = self.count;
+        write_atomic(disk, &self.dir.join("meta"), meta.to_text(key).as_bytes())?;
+        (self.saved, self.generation) = (self.count, generation);
         for name in disk.list(&self.dir)? {
             if name.starts_with("traces.") && name != format!("traces.{generation}") {
                 disk.remove(&self.dir.join(name))?;
             }
         }
         Ok(())
-    }
-
-    fn generation(&self, disk: &dyn Disk) -> u64 {
-        let meta = read_file(disk, &self.dir.join("meta"), 4096).ok();
-        meta.and_then(|bytes| Meta::parse(&bytes)).map_or(0, |meta| meta.generation)
     }
 }
 
