@@ -566,6 +566,7 @@ def check_event_proof(report, origin, public, lines, notes):
     of_trace, size, root = open_note(notes, origin, public)
     agree(of_trace is None, "a trace head is no checkpoint")
     check_inclusion(record, path, size, root)
+    return {size: root}
 
 
 def check_consistency_proof(report, origin, public, lines, notes):
@@ -578,9 +579,10 @@ def check_consistency_proof(report, origin, public, lines, notes):
     roots = roots_by_consistency(old_root, old_size, new_size, nodes)
     agree(roots == (old_root, new_root) and not list(nodes), "the trees are not consistent")
     report.events = new_size
+    return {old_size: old_root, new_size: new_root}
 
 
-def check_proof(report, data):
+def check_proof(report, data, given):
     well_formed(len(data) <= MAX_PROOF, "the proof is too long")
     head, empty_line, notes = data.partition(b"\n\n")
     try:
@@ -589,7 +591,11 @@ def check_proof(report, data):
         raise Fault("SCHEMA_INVALID", "the proof is too short or not UTF-8")
     check = {"baton/proof/v1": check_event_proof, "baton/consistency/v1": check_consistency_proof}.get(kind)
     well_formed(check and is_origin(origin) and is_public(public) and empty_line, "the proof's head is malformed")
-    check(report, origin, public_bytes(public), lines, notes)
+    proved = check(report, origin, public_bytes(public), lines, notes)
+    if given is not None:
+        of_trace, size, root = open_note(given, origin, public_bytes(public))
+        agree(of_trace is None and proved.get(size, root) == root, "the given note is a trace head, or has another root")
+        report.covered = True if size in proved else None
     return public_bytes(public)
 
 
@@ -612,9 +618,10 @@ def check_files(report, options):
     """What the command line names, read here so that a file that cannot be read is an answer and not a crash."""
     if options.trust:
         report.trust = set(map(public_bytes, re.sub("#.*", "", options.trust.read_text("utf-8", "replace")).split()))
+    given = options.checkpoint.read_bytes() if options.checkpoint else None
     if options.proof:
-        return check_proof(report, options.proof.read_bytes())
-    path, given = options.path, options.checkpoint.read_bytes() if options.checkpoint else None
+        return check_proof(report, options.proof.read_bytes(), given)
+    path = options.path
     if path.is_dir():
         segments = [(int(name[:20]), read) for name, read in readers(path / "events", r"[0-9]{20}\.jsonl")]
         kept = readers(path / "checkpoints", "[0-9]{20}") + readers(path / "checkpoints" / "traces", TRACE_ID + "-[0-9]{20}")
@@ -632,9 +639,9 @@ def answer_request(request):
     stored = {name: size_and_hash(base64.b64decode(content)) for name, content in (artifacts or {}).items()}
     answer = verify(*{
         "journal": (check_journal, [(1, lambda: data)], None if artifacts is None else stored.get, [], given),
-        "bundle": (check_bundle, data, given), "proof": (check_proof, data)}[request["kind"]])
+        "bundle": (check_bundle, data, given), "proof": (check_proof, data, given)}[request["kind"]])
     first = answer["findings"][0] if answer["verdict"] == "fail" else {"code": None, "line": None}
-    return {"verdict": answer["verdict"], "code": first["code"], "line": first["line"]}
+    return {"code": first["code"], "line": first["line"], **{name: answer[name] for name in ("verdict", "integrity", "completeness")}}
 
 
 def main():

@@ -58,7 +58,7 @@ fn prove(closed: &Closed) -> (f64, f64) {
     let proof = exporter.prove(closed.events / 3).expect("a proof");
     let times = (0..ROUNDS).map(|_| {
         let start = Instant::now();
-        assert_eq!(verify_proof(proof.as_bytes(), None).verdict, Verdict::PassWithWarnings);
+        assert_eq!(verify_proof(proof.as_bytes(), None, None).verdict, Verdict::PassWithWarnings);
         start.elapsed().as_secs_f64()
     });
     (proof.len() as f64, median(times.collect()))

@@ -318,7 +318,7 @@ pub(crate) struct Verify {
     #[arg(value_name = "PATH|TRACE")]
     pub(crate) target: Option<String>,
     /// Verify a proof made by `baton trace prove`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "checkpoint", "each", "threads"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "each", "threads"])]
     pub(crate) proof: Option<PathBuf>,
     /// Compare with a checkpoint or a trace head that you kept
     #[arg(long, value_name = "FILE")]

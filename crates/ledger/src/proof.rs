@@ -53,8 +53,8 @@ enum Proof<'a> {
     Consistency { ledger: LedgerIdentity, path: Vec<Digest>, older: Vec<u8>, newer: &'a [u8] },
 }
 
-/// Verifies either kind of proof with nothing else at hand.
-pub fn verify_proof(bytes: &[u8], trust: Option<&[PublicKey]>) -> Report {
+/// Verifies either kind of proof with nothing else at hand, or against a checkpoint that the reader kept.
+pub fn verify_proof(bytes: &[u8], trust: Option<&[PublicKey]>, given: Option<&[u8]>) -> Report {
     let mut findings = Findings::default();
     let mut subject = Subject::default();
     let mut counts = Counts::default();
@@ -70,14 +70,28 @@ pub fn verify_proof(bytes: &[u8], trust: Option<&[PublicKey]>) -> Report {
             let outcome = match &proof {
                 Proof::Event { ledger, record, index, path, checkpoint } => {
                     check_event(ledger, record, *index, path, checkpoint, &mut subject, &mut counts)
+                        .map(|checkpoint| vec![checkpoint])
                 }
                 Proof::Consistency { ledger, path, older, newer } => {
-                    check_pair(ledger, path, older, newer, &mut subject, &mut counts)
+                    check_pair(ledger, path, older, newer, &mut subject, &mut counts).map(Vec::from)
                 }
             };
-            findings.extend(outcome.err());
+            let compared = outcome.and_then(|proved| match given {
+                Some(given) => compare(&ledger, &proved, given, &mut counts).map(Some),
+                None => Ok(None),
+            });
+            match compared {
+                Ok(Some(is_proved)) => {
+                    vouched.by_checkpoint = is_proved;
+                    if !is_proved {
+                        let expected = "a checkpoint of the size that the proof is for";
+                        findings.push(Finding::new(Code::NoCheckpoint).expected(expected));
+                    }
+                }
+                Ok(None) => {}
+                Err(finding) => findings.push(finding),
+            }
             vouched.by_key = judge_key(&mut findings, trust, &ledger.key);
-            vouched.by_checkpoint = true;
         }
     }
     Report::conclude(subject, &counts, findings, vouched)
@@ -152,7 +166,7 @@ fn check_event(
     checkpoint: &[u8],
     subject: &mut Subject,
     counts: &mut Counts,
-) -> Result<(), Finding> {
+) -> Result<Checkpoint, Finding> {
     let line = Line::parse(record.as_bytes()).map_err(|flaw| match flaw {
         Flaw::Newer(version) => Finding::new(Code::VersionNewer).expected("format version 1").found(version),
         flaw => Finding::new(Code::SchemaInvalid).expected("a record").found(flaw),
@@ -182,7 +196,7 @@ fn check_event(
         let finding = Finding::new(Code::CheckpointMismatch).expected("a path to the checkpoint's root");
         return Err(finding.found("one that leads elsewhere").event(line.id));
     }
-    Ok(())
+    Ok(checkpoint)
 }
 
 fn check_pair(
@@ -192,14 +206,31 @@ fn check_pair(
     newer: &[u8],
     subject: &mut Subject,
     counts: &mut Counts,
-) -> Result<(), Finding> {
+) -> Result<[Checkpoint; 2], Finding> {
     let (old, new) = (read_checkpoint(ledger, older, counts)?, read_checkpoint(ledger, newer, counts)?);
     (subject.head, subject.events) = (Some(new.root), new.size);
     if !check_consistency(old.size, new.size, &old.root, &new.root, path) {
         let expected = format!("the first {} of {} events unchanged", old.size, new.size);
         return Err(Finding::new(Code::CheckpointMismatch).expected(expected).found("another history"));
     }
-    Ok(())
+    Ok([old, new])
+}
+
+/// Whether the reader's own checkpoint is one of those that the proof is for. One of another size says nothing.
+fn compare(
+    ledger: &LedgerIdentity,
+    proved: &[Checkpoint],
+    given: &[u8],
+    counts: &mut Counts,
+) -> Result<bool, Finding> {
+    let given = read_checkpoint(ledger, given, counts)?;
+    match proved.iter().find(|proved| proved.size == given.size) {
+        Some(proved) if proved.root != given.root => {
+            let expected = format!("the root of the given checkpoint over {} events", given.size);
+            Err(Finding::new(Code::CheckpointMismatch).expected(expected).found("another history"))
+        }
+        found => Ok(found.is_some()),
+    }
 }
 
 fn read_checkpoint(

@@ -41,7 +41,7 @@ pub fn note(bytes: &[u8]) {
 /// A proof of either kind.
 pub fn proof(bytes: &[u8]) {
     assert_ne!(
-        verify_proof(bytes, None).verdict,
+        verify_proof(bytes, None, None).verdict,
         Verdict::Pass,
         "without a trusted key there is always a warning"
     );

@@ -260,3 +260,21 @@ fn the_same_id_is_recorded_once() {
         "a time in the future",
     );
 }
+
+#[test]
+fn a_reader_that_goes_away_is_told_that_not_everything_is_recorded() {
+    let home = Home::new();
+    let trace = home.trace();
+    for (events, code) in [(1, 0), (3, 1)] {
+        let mut command = home.command(&["trace", "append", &trace]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let input = "{\"type\":\"note\"}\n".repeat(events);
+        let ended = crate::support::finish(child, Some(input.into_bytes()));
+        ended.expect(code);
+        assert_eq!(ended.stderr.contains("U008"), code == 1, "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("1 event before it is recorded"), code == 1, "{}", ended.stderr);
+    }
+    home.run(&["verify"]).expect(0);
+}

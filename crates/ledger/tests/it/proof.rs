@@ -29,7 +29,7 @@ fn prove(writer: &Writer, index: u64) -> String {
 }
 
 fn trusting(proof: &[u8]) -> Report {
-    verify_proof(proof, Some(&[ledger().key]))
+    verify_proof(proof, Some(&[ledger().key]), None)
 }
 
 #[track_caller]
@@ -44,11 +44,38 @@ fn every_event_of_a_journal_can_be_proved_alone() {
     for index in 0..40 {
         let proof = prove(&writer, index);
         let report = trusting(proof.as_bytes());
-        assert_eq!((report.verdict, report.completeness), (Verdict::Pass, "complete"), "{}", shown(&report));
+        let expected = (Verdict::Pass, "self-consistent");
+        assert_eq!((report.verdict, report.completeness), expected, "{}", shown(&report));
         assert_eq!((report.subject.events, report.subject.origin.as_deref()), (1, Some("baton/test")));
-        assert_eq!(codes(&verify_proof(proof.as_bytes(), None)), [Code::KeyUnpinned]);
-        let stranger = verify_proof(proof.as_bytes(), Some(&[*secret(2).public()]));
+        assert_eq!(codes(&verify_proof(proof.as_bytes(), None, None)), [Code::KeyUnpinned]);
+        let stranger = verify_proof(proof.as_bytes(), Some(&[*secret(2).public()]), None);
         assert_eq!((stranger.verdict, codes(&stranger)), (Verdict::Fail, vec![Code::KeyUnknown]));
+    }
+}
+
+#[test]
+fn a_proof_is_held_against_the_checkpoint_that_its_reader_kept() {
+    let (mut writer, origin) = (journal(), ledger().origin);
+    let (proof, kept) = (prove(&writer, 7), writer.checkpoint());
+    let against = |proof: &str, given: &str| {
+        let report = verify_proof(proof.as_bytes(), Some(&[ledger().key]), Some(given.as_bytes()));
+        (report.verdict, report.completeness, codes(&report))
+    };
+    assert_eq!(against(&proof, &kept), (Verdict::Pass, "complete", vec![]));
+    // One of another size says nothing; another history of the same size is found, and so is what is no checkpoint of this ledger.
+    writer.append(vec![unsigned(&note(41, trace(1)))]).unwrap();
+    let (later, warned) = (writer.checkpoint(), Verdict::PassWithWarnings);
+    assert_eq!(against(&proof, &later), (warned, "self-consistent", vec![Code::NoCheckpoint]));
+    let forged = Checkpoint { origin: origin.clone(), size: 40, root: Digest::ZERO };
+    let head = TraceHead { origin, trace: trace(1), seq: 1, hash: Digest::ZERO }.sign(&secret(1));
+    for given in [forged.sign(&secret(1)), forged.sign(&secret(2)), head, "no note".to_owned()] {
+        assert_eq!(against(&proof, &given), (Verdict::Fail, "unknown", vec![Code::CheckpointMismatch]));
+    }
+    // A proof of consistency is for two of them.
+    let path = prove_consistency(40, 41, |at| writer.node(at)).unwrap();
+    let growth = consistency_proof(&ledger(), &path, &kept, &later);
+    for given in [&kept, &later] {
+        assert_eq!(against(&growth, given), (Verdict::Pass, "complete", vec![]));
     }
 }
 

@@ -48,7 +48,7 @@ fn read_all(bytes: &[u8]) {
         verify_journal(&open, None, &options).to_json();
     }
     verify_bundle_bytes(bytes, &options(None)).to_json();
-    verify_proof(bytes, None).to_json();
+    verify_proof(bytes, None, None).to_json();
     let _ = Note::parse(bytes).map(|note| note.check(&ledger().origin, &ledger().key));
     let _ = canonical::parse(bytes).map(|value| canonical::to_bytes(&value));
     for line in bytes.split(|b| *b == b'\n') {
@@ -150,7 +150,7 @@ proptest! {
         let good = good();
         let proof = edited(&good.proof, &edits);
         if proof != good.proof {
-            let report = verify_proof(&proof, Some(&[ledger().key]));
+            let report = verify_proof(&proof, Some(&[ledger().key]), None);
             // A further signature line may be added; everything else is refused.
             let is_note_only = proof.starts_with(&good.proof);
             prop_assert!(is_refused(&report) || is_note_only, "{}", String::from_utf8_lossy(&proof));

@@ -36,6 +36,9 @@ struct Answer {
     code: Option<String>,
     /// The broken line; only a journal's lines are numbered the same by both.
     line: Option<u64>,
+    integrity: String,
+    /// Where nothing is broken: behind the first break theirs looks no further, and so cannot tell of the end.
+    completeness: Option<String>,
 }
 
 fn root() -> PathBuf {
@@ -56,7 +59,7 @@ fn ours(case: &Case) -> Answer {
                 |buffer: &mut [u8]| std::io::Read::read(&mut rest, buffer).map_err(|e| e.to_string());
             verify_bundle(&mut read, &options)
         }
-        _ => verify_proof(&case.data, None),
+        _ => verify_proof(&case.data, None, case.checkpoint.as_deref().map(str::as_bytes)),
     };
     let first = report.findings.first().filter(|f| f.code.severity() > Severity::Warning);
     let is_unknown = report.verdict.as_str() == "unknown";
@@ -64,6 +67,8 @@ fn ours(case: &Case) -> Answer {
         verdict: report.verdict.as_str().to_owned(),
         code: first.filter(|_| !is_unknown).map(|f| f.code.as_str().to_owned()),
         line: first.filter(|f| case.kind == "journal" && f.line > 0 && !is_unknown).map(|f| f.line),
+        integrity: report.integrity.to_owned(),
+        completeness: (report.integrity == "intact").then(|| report.completeness.to_owned()),
     }
 }
 
@@ -115,6 +120,11 @@ fn compare(cases: &[Case]) {
             line: theirs["line"]
                 .as_u64()
                 .filter(|_| case.kind == "journal" && theirs["verdict"] != "unknown"),
+            integrity: theirs["integrity"].as_str().unwrap().to_owned(),
+            completeness: theirs["completeness"]
+                .as_str()
+                .filter(|_| theirs["integrity"] == "intact")
+                .map(str::to_owned),
         };
         passed += usize::from(mine.verdict.starts_with("pass"));
         if mine != theirs {
@@ -259,7 +269,20 @@ fn both_verifiers_agree_on_flipped_bits_of_a_checkpoint_and_on_pre_fill() {
         };
         let mut cases = Vec::new();
         for note in [&fixture.checkpoint, &fixture.early_checkpoint, &fixture.head] {
-            cases.push(Case { checkpoint: Some(note.clone()), ..base.clone() });
+            for base in bases(&fixture) {
+                cases.push(Case { checkpoint: Some(note.clone()), ..base.clone() });
+                let (name, notes) = (format!("{}, a byte of its note", base.name), note.len());
+                let changed = (0..notes).step_by(7).filter_map(|at| {
+                    let mut bytes = note.clone().into_bytes();
+                    bytes[at] ^= 1 << (at % 7);
+                    String::from_utf8(bytes).ok()
+                });
+                cases.extend(changed.map(|note| Case {
+                    name: name.clone(),
+                    checkpoint: Some(note),
+                    ..base.clone()
+                }));
+            }
             for at in 0..note.len() {
                 let mut bytes = note.clone().into_bytes();
                 bytes[at] ^= 1 << (at % 7);

@@ -81,7 +81,14 @@ fn append_all(
         };
         let receipts = speaker.append(open, &mut agents, decision).map_err(locate)?;
         *recorded += receipts.len() as u64;
-        print(ui, speaker.trace, &receipts)?;
+        match print(ui, speaker.trace, &receipts) {
+            // Nobody hears any more what is recorded: that is fine only if it was the last.
+            Err(Stop::PipeClosed) if input.next()?.is_some() => {
+                let what = "standard output was closed before everything was recorded";
+                return Err(CliError::new(Code::Output, what).hint("baton events --follow").into());
+            }
+            printed => printed?,
+        }
         if let Some(open) = writing.take_if(|open| open.is_due() || input.may_wait()) {
             open.close(ui)?;
         }

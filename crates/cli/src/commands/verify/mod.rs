@@ -26,25 +26,24 @@ use source::Source;
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Verify) -> Ended {
     let trust = args.trust.as_deref().map(read_trust).transpose()?;
     let start = Instant::now();
-    let report = match &args.proof {
-        Some(file) => match read_evidence(file, PROOF_BYTES_MAX)? {
-            Ok(bytes) => verify_proof(&bytes, trust.as_deref()),
+    let given = args.checkpoint.as_deref().map(|file| read_evidence(file, NOTE_BYTES_MAX)).transpose()?;
+    let report = match (&args.proof, given) {
+        (_, Some(Err(unreadable))) => *unreadable,
+        (Some(file), given) => match read_evidence(file, PROOF_BYTES_MAX)? {
+            Ok(bytes) => {
+                let given = given.and_then(Result::ok);
+                verify_proof(&bytes, trust.as_deref(), given.as_deref())
+            }
             Err(unreadable) => *unreadable,
         },
-        None => {
-            let source = Source::find(ctx, args.target.as_deref())?;
-            match args.checkpoint.as_deref().map(|file| read_evidence(file, NOTE_BYTES_MAX)).transpose()? {
-                Some(Err(unreadable)) => *unreadable,
-                checkpoint => source.verify(Options {
-                    trust,
-                    checkpoint: checkpoint.and_then(Result::ok),
-                    kept: Vec::new(),
-                    each: args.each,
-                    links_only: false,
-                    threads: threads(args),
-                })?,
-            }
-        }
+        (None, given) => Source::find(ctx, args.target.as_deref())?.verify(Options {
+            trust,
+            checkpoint: given.and_then(Result::ok),
+            kept: Vec::new(),
+            each: args.each,
+            links_only: false,
+            threads: threads(args),
+        })?,
     };
     if ui.json {
         ui.object(&report.to_json())?;
