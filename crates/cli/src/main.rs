@@ -25,6 +25,7 @@ use context::Context;
 use error::Stop;
 use exit::Exit;
 use ui::color::Paint;
+use ui::shell::Place;
 use ui::text::printable_lines;
 use ui::{Loudness, Ui};
 
@@ -75,5 +76,5 @@ fn prepare(globals: &args::Globals) -> (Context, Ui) {
         (ctx.env.get("NO_COLOR").is_some(), ctx.env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0"));
     let paint = |is_terminal| Paint::decide(globals.color, no_color, force, is_terminal);
     let (out, err) = (paint(std::io::stdout().is_terminal()), paint(std::io::stderr().is_terminal()));
-    (ctx, Ui::new(globals.json, loudness, out, err))
+    (ctx, Ui::new(globals.json, loudness, out, err, Place::new(globals.data_dir.clone())))
 }

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::input::file::read_small;
 use crate::limits::{READ_LINES, REASON_CHARS_MAX};
 use crate::ui::Ui;
+use crate::ui::shell;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let agent = &args.agent;
@@ -160,7 +161,7 @@ fn rotate_hint(args: &AgentKey) -> String {
     let mut hint = format!("baton agent key {} --rotate", args.agent);
     args.role.iter().for_each(|role| hint.push_str(&format!(" --role {role}")));
     if let Some(public) = &args.public {
-        hint.push_str(&format!(" --public {}", public.display()));
+        hint.push_str(&format!(" --public {}", shell::path(public)));
     }
     hint
 }

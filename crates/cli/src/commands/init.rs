@@ -12,6 +12,8 @@ use crate::context::{Context, Writing, disk};
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::ui::Ui;
+use crate::ui::shell;
+use crate::ui::text::printable;
 
 /// What may be there already: a configuration written beforehand, or what an earlier attempt left.
 const OURS: [&str; 14] = [
@@ -69,8 +71,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         "agents          {}",
         if names.is_empty() { "none found on PATH".into() } else { names.join(", ") }
     ))?;
-    ui.line("")?;
-    ui.line("Next: baton trace new --title \"what you are about to do\"")?;
+    if !ui.is_quiet() {
+        ui.line("")?;
+        let next = ui.command("baton trace new --title \"what you are about to do\"");
+        ui.line(&format!("Next: {}", printable(&next)))?;
+    }
     Ok(Exit::Ok)
 }
 
@@ -90,7 +95,7 @@ fn refuse_taken(layout: &Layout) -> Result<(), CliError> {
         let what = format!("{} is not empty", root.display());
         return Err(CliError::new(Code::NotEmpty, what)
             .cause(format!("it holds {other}, and a data directory keeps git from seeing everything in it"))
-            .hint(format!("baton init --data-dir {}", root.join(".baton").display())));
+            .hint(format!("baton init --data-dir {}", shell::path(&root.join(".baton")))));
     }
     Ok(())
 }

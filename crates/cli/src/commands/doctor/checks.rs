@@ -17,6 +17,7 @@ use baton_store::{History as _, Layout, OpenError, Visit, clock, lock};
 use super::{Status, Verdict};
 use crate::context::{Activity, Context, disk, visit};
 use crate::limits::DISK_FREE_MIN;
+use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::time::{ago, duration};
 
@@ -45,13 +46,13 @@ fn config(ctx: &Context, layout: &Layout) -> Verdict {
         Err(error) => {
             let place = error.causes.first().map(|place| format!(" ({place})")).unwrap_or_default();
             let verdict = Verdict::new("config", Status::Fail, format!("{}{place}", error.what));
-            verdict.fix(format!("edit {}", layout.config().display()))
+            verdict.fix(format!("edit {}", shell::path(&layout.config())))
         }
     }
 }
 
 fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
-    let verify = format!("baton verify {}", layout.root().display());
+    let verify = format!("baton verify {}", shell::path(layout.root()));
     let visit = match opened {
         Err(error @ OpenError::Cut { .. }) => {
             return Verdict::new("ledger", Status::Fail, error.to_string()).fix("baton explain L005");
@@ -202,7 +203,7 @@ fn disk_space(layout: &Layout) -> Verdict {
             if status == Status::Ok {
                 verdict
             } else {
-                verdict.fix(format!("df -h {}", layout.root().display()))
+                verdict.fix(format!("df -h {}", shell::path(layout.root())))
             }
         }
         Err(error) => Verdict::new("disk", Status::Warn, error.to_string()),
