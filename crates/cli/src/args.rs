@@ -213,7 +213,8 @@ pub(crate) struct TraceAppend {
     /// Act as this agent [default: operator]
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
-    /// Act in this role [default: the one role of the agent's key, else executor]
+    /// Act in this role [default: what the event's type requires if the agent's key has it, else the
+    /// first role of its key; without a key executor, for the operator operator]
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<Role>,
 }

@@ -180,9 +180,8 @@ impl From<Fault> for CliError {
             Fault::OtherAgent { actor, .. } => {
                 CliError::new(Code::KeyNotAllowed, text).hint(format!("baton agent key {actor}"))
             }
-            Fault::Role { role, .. } => CliError::new(Code::KeyNotAllowed, text)
-                .hint(format!("baton agent key NAME --rotate --role {role}")),
-            Fault::NotBound(_) | Fault::NotValid(_) | Fault::Event(_) => {
+            // Which agent a key for another role is needed for, only the speaker knows.
+            Fault::Role { .. } | Fault::NotBound(_) | Fault::NotValid(_) | Fault::Event(_) => {
                 CliError::new(Code::KeyNotAllowed, text)
             }
         }
