@@ -272,6 +272,7 @@ fn show(ui: &mut Ui, key: &Known, secret: Option<&Path>) -> Result<(), Stop> {
             "public": key.public.to_text().as_str(),
             "roles": roles,
             "status": key.status.as_str(),
+            "secret": secret.map(|path| path.display().to_string()),
         }));
     }
     let status = ui.paint.status(key.status.as_str());

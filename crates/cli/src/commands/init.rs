@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use baton_store::keys::KeyStore;
 use baton_store::{History as _, Layout, Workspace};
 use serde_json::json;
 
@@ -52,12 +53,14 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let shown = fs::canonicalize(&root).unwrap_or(root);
     if ui.json {
         let agents: Vec<&str> = agents.iter().map(|agent| agent.name).collect();
+        let secret = KeyStore::new(&state_dir, &ledger.origin).path(ledger.key.id());
         ui.object(&json!({
             "v": 1,
             "dataDir": shown.display().to_string(),
             "origin": ledger.origin.as_str(),
             "key": ledger.key.id().to_string(),
             "public": ledger.key.to_text().as_str(),
+            "secret": secret.display().to_string(),
             "agents": agents,
         }))?;
         return Ok(Exit::Ok);

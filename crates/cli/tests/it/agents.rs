@@ -74,6 +74,8 @@ fn a_key_is_made_shown_rotated_and_revoked() {
     let published = fs::read_to_string(home.data().join(format!("keys/{id}.pub"))).unwrap();
     assert_eq!(published, format!("{} {id} planner-1\n", made["public"].as_str().unwrap()));
 
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.ends_with(&format!("/{id}.key")) && std::path::Path::new(secret).is_file(), "{secret}");
     let again = home.changes_nothing(|home| home.run(&["agent", "key", "planner-1", "--json"]));
     assert_eq!(again.object(), made, "asking again shows it");
     let same = ["agent", "key", "planner-1", "--role", "critic,planner", "--json"];
@@ -203,7 +205,7 @@ fn an_agent_may_hold_its_own_key_and_hand_in_signed_events() {
     let key = secret(7);
     fs::write(home.work().join("own.pub"), key.public().to_text().as_str()).unwrap();
     let registered = home.json(&["agent", "key", "own", "--public", "own.pub"]);
-    assert_eq!(registered["key"], key.id().to_string());
+    assert_eq!((&registered["key"], &registered["secret"]), (&json!(key.id().to_string()), &Value::Null));
     assert!(home.run(&["agent", "key", "own"]).stdout.contains("not on this machine"));
 
     let signed = Signed::new(&trace, "own", &key, "claim_issued");

@@ -27,6 +27,7 @@ fn init_makes_a_ledger_with_a_key_and_says_what_is_next() {
     assert!(home.data().join("keys").join(format!("{key}.pub")).is_file());
     let ledger = made["origin"].as_str().unwrap().strip_prefix("baton/").unwrap();
     let secret = home.state().join(ledger).join(format!("{key}.key"));
+    assert_eq!(made["secret"], secret.to_str().unwrap());
     assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(secret.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
 

@@ -186,9 +186,13 @@ fn keys(ctx: &Context, visit: &Visit) -> Vec<Verdict> {
         found.push(verdict.fix("baton explain L009"));
     }
     match store.exposed() {
-        Ok(exposed) => found.extend(exposed.iter().map(|(path, mode)| {
-            fail(format!("{} is open to others (mode {mode:o})", path.display())).fix("baton doctor --fix")
-        })),
+        Ok(mut exposed) => {
+            exposed.sort_unstable();
+            found.extend(exposed.iter().map(|(path, mode)| {
+                fail(format!("{} is open to others (mode {mode:o})", path.display()))
+                    .fix("baton doctor --fix")
+            }));
+        }
         // That the ledger's key is not there has been said.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !found.is_empty() => {}
         Err(error) => found.push(fail(format!("{}: {error}", store.dir().display()))),
