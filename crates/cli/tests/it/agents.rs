@@ -199,6 +199,17 @@ fn what_is_suggested_for_a_revoked_agent_gives_it_the_roles_that_it_had() {
 }
 
 #[test]
+fn a_key_that_is_kept_elsewhere_is_shown_and_not_replaced_where_its_role_does_not_fit() {
+    let home = Home::new();
+    let trace = home.trace();
+    fs::write(home.work().join("own.pub"), secret(7).public().to_text().as_str()).unwrap();
+    home.json(&["agent", "key", "own", "--public", "own.pub", "--role", "planner"]);
+    let signed = Signed::new(&trace, "own", &secret(7), "note").json().to_string();
+    let ended = home.changes_nothing(|home| home.run_with(&["trace", "append", &trace], signed));
+    ended.refused(4, "L021", "hint: baton agent key own\n");
+}
+
+#[test]
 fn an_agent_may_hold_its_own_key_and_hand_in_signed_events() {
     let home = Home::new();
     let trace = home.trace();
