@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// Use this data directory [default: .baton here or above, else the user's own]
+    /// Use this data directory [default: BATON_DATA_DIR, else .baton here or above, else the user's own]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Print data as JSON: one object, or one per line for what streams
@@ -49,7 +49,7 @@ pub(crate) enum Command {
     ///
     /// Makes `.baton` (or --data-dir) with an empty ledger, a key that signs for it, and a
     /// `baton.toml` that names the agent programs found on PATH. The private key is kept outside,
-    /// in the state directory.
+    /// in the state directory: BATON_STATE_DIR, else `baton` in XDG_STATE_HOME or ~/.local/state.
     ///
     /// Example:
     ///   baton init
@@ -120,6 +120,7 @@ pub(crate) enum Command {
     /// Print completions for a shell
     ///
     /// Example:
+    ///   mkdir -p ~/.local/share/bash-completion/completions
     ///   baton completions bash > ~/.local/share/bash-completion/completions/baton
     #[command(verbatim_doc_comment)]
     Completions(Completions),
@@ -146,11 +147,11 @@ pub(crate) enum Trace {
     ///
     /// Takes one event, a JSON array (one decision: all or nothing), or one event per line (each its own
     /// decision), and prints each record once it is durable. Members of an event:
-    ///   type, payload, artifacts, seen, task, run, session, fence, id, at, actor, sig
-    /// Only `type` is needed. An artifact is {"path"} of a file to store, or the {"sha256", "bytes",
-    /// "media_type", "name"} of one that is stored. Signed with the agent's key; an event that already
-    /// has `sig` is checked and taken as it is. Only an agent that never had a key may do without, for
-    /// types that need no signature.
+    ///   type, payload, artifacts, seen, task, run, session, fence, id, at, actor, sig, trace, v
+    /// Only `type` is needed; `trace` and `v`, where given, say the trace named here and 1. An artifact
+    /// is {"path"} of a file to store, or the {"sha256", "bytes", "media_type", "name"} of one that is
+    /// stored. Signed with the agent's key; an event that already has `sig` is checked and taken as it
+    /// is. Only an agent that never had a key may do without, for types that need no signature.
     ///
     /// Example:
     ///   echo '{"type":"note","payload":{"text":"started"}}' | baton trace append trc_0192f0c1 --agent me
@@ -213,15 +214,17 @@ pub(crate) struct TraceAppend {
     /// Act as this agent [default: operator]
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
-    /// Act in this role [default: the one role of the agent's key, else executor]
+    /// Act in this role [default: what the event's type requires if the agent's key has it, else the
+    /// first role of its key; without a key executor, for the operator operator]
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<Role>,
 }
 
 #[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
 pub(crate) struct TraceProve {
     /// Name the event by its id, or by a unique beginning of it
-    #[arg(value_name = "EVENT", required_unless_present = "consistency", conflicts_with = "consistency")]
+    #[arg(value_name = "EVENT")]
     pub(crate) event: Option<String>,
     /// Prove growth since this checkpoint: a file with one, or a number of events
     #[arg(long, value_name = "OLD")]
@@ -260,7 +263,8 @@ pub(crate) struct TraceClose {
 pub(crate) enum Agent {
     /// Make, show, rotate or revoke the key of an agent
     ///
-    /// Makes a key where the agent has none, and shows it otherwise. With --public the agent keeps
+    /// Makes a key where the agent has none, and shows it otherwise. The private half is kept in the
+    /// state directory (BATON_STATE_DIR; `baton init --help` tells more). With --public the agent keeps
     /// its private key to itself and only the public half is registered. What was signed before a
     /// rotation or a revocation stays valid; what is signed afterwards is refused.
     ///

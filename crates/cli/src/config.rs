@@ -15,6 +15,7 @@ use crate::context::Environment;
 use crate::error::{CliError, Code};
 use crate::input::file::{open_regular, read_bounded};
 use crate::nearest::nearest;
+use crate::ui::shell;
 
 const SECTIONS: [&str; 11] = [
     "agents",
@@ -68,7 +69,7 @@ pub(crate) fn load(data_dir: Option<&Path>, env: &Environment) -> Result<Options
 fn read(path: &Path) -> Result<Option<String>, CliError> {
     let fail = |why: String| {
         let what = format!("cannot read the configuration {}", path.display());
-        CliError::new(Code::Config, what).cause(why).hint(format!("ls -l {}", path.display()))
+        CliError::new(Code::Config, what).cause(why).hint(format!("ls -l {}", shell::path(path)))
     };
     // Nobody named this file: a pipe in its place would make every command wait for whoever put it there.
     match open_regular(path).and_then(|file| read_bounded(file, SMALL_FILE_BYTES_MAX)) {

@@ -14,6 +14,7 @@ use crate::config;
 use crate::error::{CliError, Code};
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS};
 use crate::ui::Ui;
+use crate::ui::shell;
 use crate::ui::text::count;
 
 /// The process's environment variables; the only place that reads them.
@@ -83,7 +84,7 @@ impl Context {
         }
         let what = format!("no ledger in {}", layout.root().display());
         let hint = match &self.given {
-            Some(given) => format!("baton init --data-dir {}", given.display()),
+            Some(given) => format!("baton init --data-dir {}", shell::path(given)),
             None => "baton init".to_owned(),
         };
         Err(CliError::new(Code::NoLedger, what).hint(hint))

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use context::Context;
-use error::Stop;
+use error::{CliError, Code, Stop};
 use exit::Exit;
-use ui::color::Paint;
+use ui::color::{Paint, When};
+use ui::shell::Place;
 use ui::text::printable_lines;
 use ui::{Loudness, Ui};
 
@@ -43,10 +44,7 @@ fn main() -> ExitCode {
                 let _ = error.print();
                 return Exit::Ok.code().into();
             }
-            // It repeats arguments as they came. There is nowhere to report that standard error is gone.
-            let words = printable_lines(&error.render().to_string());
-            let _ = std::io::stderr().write_all(words.as_bytes());
-            return Exit::Usage.code().into();
+            return misused(&error).into();
         }
     };
     let (ctx, mut ui) = prepare(&cli.globals);
@@ -64,6 +62,21 @@ fn main() -> ExitCode {
     .into()
 }
 
+/// Gives clap's own words, as JSON where that was asked for as far as can be told.
+fn misused(error: &clap::Error) -> u8 {
+    let words = error.render().to_string();
+    let is_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if is_json {
+        let words = words.trim_end().trim_start_matches("error: ");
+        let error = CliError::new(Code::Usage, words);
+        error.print(true, Paint::decide(When::Never, false, false, false), &Place::default());
+        return error.exit().code();
+    }
+    // It repeats arguments as they came. There is nowhere to report that standard error is gone.
+    let _ = std::io::stderr().write_all(printable_lines(&words).as_bytes());
+    Exit::Usage.code()
+}
+
 fn prepare(globals: &args::Globals) -> (Context, Ui) {
     let ctx = Context::new(globals.data_dir.clone());
     let loudness = match (globals.quiet, globals.verbose) {
@@ -75,5 +88,5 @@ fn prepare(globals: &args::Globals) -> (Context, Ui) {
         (ctx.env.get("NO_COLOR").is_some(), ctx.env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0"));
     let paint = |is_terminal| Paint::decide(globals.color, no_color, force, is_terminal);
     let (out, err) = (paint(std::io::stdout().is_terminal()), paint(std::io::stderr().is_terminal()));
-    (ctx, Ui::new(globals.json, loudness, out, err))
+    (ctx, Ui::new(globals.json, loudness, out, err, Place::new(globals.data_dir.clone())))
 }

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::input::file::read_small;
 use crate::limits::{READ_LINES, REASON_CHARS_MAX};
 use crate::ui::Ui;
+use crate::ui::shell;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let agent = &args.agent;
@@ -43,7 +44,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let keys = KeyStore::new(&ctx.state_dir()?, &visit.reader.ledger().origin);
     show(ui, &key, keys.has(key.public.id()).then(|| keys.path(key.public.id())).as_deref())?;
     if key.status == Status::Revoked && !args.revoke {
-        ui.hint(&format!("baton agent key {agent} --role {}", key.roles[0]));
+        ui.hint(&new_key(agent, &key.roles));
     }
     Ok(Exit::Ok)
 }
@@ -57,10 +58,10 @@ enum Status {
 
 /// A key of an agent and what became of it.
 #[derive(Debug, Clone)]
-struct Known {
+pub(super) struct Known {
     agent: AgentName,
     public: PublicKey,
-    roles: Vec<Role>,
+    pub(super) roles: Vec<Role>,
     status: Status,
 }
 
@@ -107,9 +108,10 @@ fn change(
     let writing = ctx.write(ui)?;
     if args.revoke {
         let reason = args.reason.as_deref().unwrap_or_default();
-        registry::revoke(&writing.journal, &writing.ledger_key, agent, reason)?;
+        let missing = |error| tell_missing(error, args, known);
+        registry::revoke(&writing.journal, &writing.ledger_key, agent, reason).map_err(missing)?;
         writing.close(ui)?;
-        let Some(active) = active else { return Err(registry::Error::NoKey(agent.clone()).into()) };
+        let Some(active) = active else { return Err(missing(registry::Error::NoKey(agent.clone()))) };
         return Ok(Known { status: Status::Revoked, ..active.clone() });
     }
     let roles = match (args.role.as_slice(), active) {
@@ -117,6 +119,9 @@ fn change(
         ([], None) => vec![Role::Executor],
         (roles, _) => sorted(roles),
     };
+    if args.rotate && registry::agent_key(&writing.journal, agent)?.is_none() {
+        return Err(tell_missing(registry::Error::NoKey(agent.clone()), args, known));
+    }
     let public = register(&writing, agent, public, &roles, args.rotate)?;
     keys::publish(&writing.layout.keys(), &public, agent.as_str())
         .map_err(|error| CliError::io("write", &writing.layout.keys(), &error))?;
@@ -133,9 +138,6 @@ fn register(
     rotate: bool,
 ) -> Result<PublicKey, Stop> {
     let (journal, ledger_key) = (&workspace.journal, &workspace.ledger_key);
-    if rotate && registry::agent_key(journal, agent)?.is_none() {
-        return Err(registry::Error::NoKey(agent.clone()).into());
-    }
     let public = match given {
         Some(public) => public,
         None => *workspace.keys.create()?.public(),
@@ -156,11 +158,36 @@ fn register(
     Ok(public)
 }
 
+/// The command that gives an agent without a valid key a new one.
+pub(super) fn new_key(agent: &AgentName, roles: &[Role]) -> String {
+    let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    match roles[..] {
+        [] => format!("baton agent key {agent}"),
+        _ => format!("baton agent key {agent} --role {}", roles.join(",")),
+    }
+}
+
+/// Nothing to rotate or to revoke: says how the agent gets a key, for what was asked for, else for what its last key was for.
+fn tell_missing(error: registry::Error, args: &AgentKey, known: Option<&Known>) -> Stop {
+    let is_missing = matches!(error, registry::Error::NoKey(_));
+    let error = CliError::from(error);
+    if !is_missing {
+        return error.into();
+    }
+    let last = known.map(|known| known.roles.as_slice()).unwrap_or_default();
+    let roles = if args.role.is_empty() { last } else { &args.role };
+    let mut hint = new_key(&args.agent, roles);
+    if let Some(public) = &args.public {
+        hint.push_str(&format!(" --public {}", shell::path(public)));
+    }
+    error.hint(hint).into()
+}
+
 fn rotate_hint(args: &AgentKey) -> String {
     let mut hint = format!("baton agent key {} --rotate", args.agent);
     args.role.iter().for_each(|role| hint.push_str(&format!(" --role {role}")));
     if let Some(public) = &args.public {
-        hint.push_str(&format!(" --public {}", public.display()));
+        hint.push_str(&format!(" --public {}", shell::path(public)));
     }
     hint
 }
@@ -180,7 +207,7 @@ fn read_public(path: &Path) -> Result<PublicKey, CliError> {
 }
 
 /// The agent's valid key, else the last one it had.
-fn latest(journal: &dyn History, agent: &AgentName) -> Result<Option<Known>, Stop> {
+pub(super) fn latest(journal: &dyn History, agent: &AgentName) -> Result<Option<Known>, CliError> {
     let all: Vec<Registered> =
         registry::agent_keys(journal)?.into_iter().filter(|key| key.agent == *agent).collect();
     let to_known = |key: &Registered, status| Known {
@@ -206,7 +233,7 @@ fn latest(journal: &dyn History, agent: &AgentName) -> Result<Option<Known>, Sto
 fn last_ended(
     journal: &dyn History,
     is_wanted: &dyn Fn(KeyId) -> bool,
-) -> Result<Option<(KeyId, Status)>, Stop> {
+) -> Result<Option<(KeyId, Status)>, CliError> {
     let Some(summary) = journal.trace(TraceId::Ledger) else { return Ok(None) };
     let mut last = summary.seq;
     while last > 0 {
@@ -245,6 +272,7 @@ fn show(ui: &mut Ui, key: &Known, secret: Option<&Path>) -> Result<(), Stop> {
             "public": key.public.to_text().as_str(),
             "roles": roles,
             "status": key.status.as_str(),
+            "secret": secret.map(|path| path.display().to_string()),
         }));
     }
     let status = ui.paint.status(key.status.as_str());

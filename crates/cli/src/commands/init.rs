@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use baton_store::keys::KeyStore;
 use baton_store::{History as _, Layout, Workspace};
 use serde_json::json;
 
@@ -12,6 +13,8 @@ use crate::context::{Context, Writing, disk};
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::ui::Ui;
+use crate::ui::shell;
+use crate::ui::text::printable;
 
 /// What may be there already: a configuration written beforehand, or what an earlier attempt left.
 const OURS: [&str; 14] = [
@@ -50,12 +53,14 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let shown = fs::canonicalize(&root).unwrap_or(root);
     if ui.json {
         let agents: Vec<&str> = agents.iter().map(|agent| agent.name).collect();
+        let secret = KeyStore::new(&state_dir, &ledger.origin).path(ledger.key.id());
         ui.object(&json!({
             "v": 1,
             "dataDir": shown.display().to_string(),
             "origin": ledger.origin.as_str(),
             "key": ledger.key.id().to_string(),
             "public": ledger.key.to_text().as_str(),
+            "secret": secret.display().to_string(),
             "agents": agents,
         }))?;
         return Ok(Exit::Ok);
@@ -69,8 +74,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         "agents          {}",
         if names.is_empty() { "none found on PATH".into() } else { names.join(", ") }
     ))?;
-    ui.line("")?;
-    ui.line("Next: baton trace new --title \"what you are about to do\"")?;
+    if !ui.is_quiet() {
+        ui.line("")?;
+        let next = ui.command("baton trace new --title \"what you are about to do\"");
+        ui.line(&format!("Next: {}", printable(&next)))?;
+    }
     Ok(Exit::Ok)
 }
 
@@ -90,7 +98,7 @@ fn refuse_taken(layout: &Layout) -> Result<(), CliError> {
         let what = format!("{} is not empty", root.display());
         return Err(CliError::new(Code::NotEmpty, what)
             .cause(format!("it holds {other}, and a data directory keeps git from seeing everything in it"))
-            .hint(format!("baton init --data-dir {}", root.join(".baton").display())));
+            .hint(format!("baton init --data-dir {}", shell::path(&root.join(".baton")))));
     }
     Ok(())
 }

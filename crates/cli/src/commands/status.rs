@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::Ended;
 use crate::context::{Context, visit};
-use crate::error::CliError;
+use crate::error::{CliError, Stop};
 use crate::exit::Exit;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
@@ -21,8 +21,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     };
     let visit = visit(&layout)?;
     let owner = lock::holder(&layout).ok().flatten();
-    let work =
-        visit.reader.traces().iter().filter(|trace| trace.trace != baton_core::TraceId::Ledger).count();
+    // The ledger's own trace is one of them, here as everywhere.
+    let traces = visit.reader.traces();
+    let has_work = traces.iter().any(|trace| trace.trace != baton_core::TraceId::Ledger);
     let last = last_event(&visit)?;
     if ui.json {
         let owner = owner.map(|owner| json!({"pid": owner.pid, "command": owner.command}));
@@ -31,7 +32,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
             "dataDir": layout.root().display().to_string(),
             "origin": visit.reader.ledger().origin.as_str(),
             "events": visit.reader.size(),
-            "traces": work,
+            "traces": traces.len(),
             "last": last.as_ref().map(|(last, _)| last.clone()),
             "owner": owner,
         }))?;
@@ -39,7 +40,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     }
     let mut say = |name: &str, text: &str| ui.line(&format!("{name:<15} {text}"));
     say("data directory", &printable(&layout.root().display().to_string()))?;
-    say("ledger", &format!("{} in {}", count(visit.reader.size(), "event"), count(work as u64, "trace")))?;
+    say(
+        "ledger",
+        &format!("{} in {}", count(visit.reader.size(), "event"), count(traces.len() as u64, "trace")),
+    )?;
     if let Some((_, text)) = last {
         say("last event", &text)?;
     }
@@ -47,19 +51,19 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         Some(owner) => say("in use by", &format!("process {} ({})", owner.pid, printable(&owner.command)))?,
         None => say("in use by", "nobody")?,
     }
-    ui.line("")?;
-    match visit.reader.tail {
+    let steps: &[(&str, &str)] = match visit.reader.tail {
         Tail::Damaged { .. } => {
             ui.warn("the ledger is damaged; nothing can be appended");
-            next(ui, "baton verify", "see what is wrong")?;
+            &[("baton verify", "see what is wrong")]
         }
-        _ if work == 0 => next(ui, "baton trace new --title \"…\"", "start the record of a piece of work")?,
-        _ => {
-            next(ui, "baton trace ls", "see the traces")?;
-            next(ui, "baton events --follow", "watch what happens")?;
-            next(ui, "baton verify", "check that nothing was altered")?;
-        }
-    }
+        _ if !has_work => &[("baton trace new --title \"…\"", "start the record of a piece of work")],
+        _ => &[
+            ("baton trace ls", "see the traces"),
+            ("baton events --follow", "watch what happens"),
+            ("baton verify", "check that nothing was altered"),
+        ],
+    };
+    next(ui, steps)?;
     Ok(Exit::Ok)
 }
 
@@ -69,16 +73,24 @@ fn nothing_yet(ui: &mut Ui, error: &CliError) -> Ended {
         ui.object(&json!({"v": 1, "dataDir": null, "next": init}))?;
     } else {
         ui.line(&format!("There is {}.", printable(&error.what)))?;
-        ui.line("")?;
-        next(ui, init, "make one")?;
-        next(ui, "baton --help", "see all commands")?;
+        next(ui, &[(init, "make one"), ("baton --help", "see all commands")])?;
     }
     Ok(Exit::Ok)
 }
 
-fn next(ui: &mut Ui, command: &str, why: &str) -> Result<(), crate::error::Stop> {
-    let command = ui.paint.mark(Mark::Hint, &format!("{command:<29}"));
-    ui.line(&format!("  {command} {why}"))
+/// What to type next, each command with what it is for; a long one does not run into that.
+fn next(ui: &mut Ui, steps: &[(&str, &str)]) -> Result<(), Stop> {
+    if ui.is_quiet() {
+        return Ok(());
+    }
+    ui.line("")?;
+    let commands: Vec<String> = steps.iter().map(|(command, _)| printable(&ui.command(command))).collect();
+    let width = commands.iter().map(|command| command.chars().count()).max().unwrap_or(0).max(28);
+    for (command, (_, why)) in commands.iter().zip(steps) {
+        let command = ui.paint.mark(Mark::Hint, &format!("{command:<width$}"));
+        ui.line(&format!("  {command}  {why}"))?;
+    }
+    Ok(())
 }
 
 /// The last event, for programs and for people.

@@ -85,6 +85,7 @@ codes! {
     Value "U009" Usage,
     PublicKey "U010" Refused,
     OutputRefused "U011" Refused,
+    Usage "U012" Usage,
 }
 
 /// Declares the pages of what the verifier can find.

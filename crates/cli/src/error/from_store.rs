@@ -8,6 +8,7 @@ use baton_ledger::seal::Refusal;
 use baton_store::{AppendError, OpenError, ReadError, export, keys, lock, registry, workspace};
 
 use super::{CliError, Code};
+use crate::ui::shell;
 
 impl CliError {
     /// A failed operation on a file of the data directory.
@@ -21,8 +22,8 @@ impl CliError {
         };
         let error = CliError::new(code, what).cause(source.to_string());
         match code {
-            Code::DiskFull => error.hint(format!("df -h {}", path.display())),
-            Code::NotWritable => error.hint(format!("ls -ld {}", path.display())),
+            Code::DiskFull => error.hint(format!("df -h {}", shell::path(path))),
+            Code::NotWritable => error.hint(format!("ls -ld {}", shell::path(path))),
             _ => error.hint("baton doctor"),
         }
     }
@@ -66,18 +67,18 @@ impl From<OpenError> for CliError {
         let text = error.to_string();
         match error {
             OpenError::NotFound(path) => {
-                CliError::new(Code::NoLedger, text).hint(format!("baton init --data-dir {}", path.display()))
+                CliError::new(Code::NoLedger, text).hint(format!("baton init --data-dir {}", shell::path(&path)))
             }
             OpenError::Io { action, path, source } => CliError::io(action, &path, &source),
             OpenError::Full(path) => {
-                CliError::new(Code::DiskFull, text).hint(format!("df -h {}", path.display()))
+                CliError::new(Code::DiskFull, text).hint(format!("df -h {}", shell::path(&path)))
             }
             OpenError::Damaged { .. } => CliError::new(Code::Damaged, text)
                 .cause("nothing was changed, and nothing is written until this is understood")
                 .hint("baton verify"),
             OpenError::Cut { .. } => CliError::new(Code::Cut, text)
                 .cause("nothing was changed, and nothing is written until the missing events are back")
-                .cause("what is left may be intact: `baton verify` tells, with TAIL_CUT where a checkpoint covers more")
+                .cause("what is left may be intact: verifying it tells, with TAIL_CUT where a checkpoint covers more")
                 .hint("keep this directory, put a copy that has all events in its place: baton explain L005"),
             OpenError::Newer(_) => CliError::new(Code::Newer, text).hint("baton --version"),
             OpenError::Key(error) => error.into(),
@@ -106,7 +107,7 @@ impl From<keys::Error> for CliError {
                 .cause("private keys are kept outside the data directory and do not travel with it")
                 .hint("baton explain L007"),
             keys::Error::Exposed { path, .. } => {
-                CliError::new(Code::KeyExposed, text).hint(format!("chmod 600 {}", path.display()))
+                CliError::new(Code::KeyExposed, text).hint(format!("chmod 600 {}", shell::path(&path)))
             }
             keys::Error::Form { .. } | keys::Error::OtherKey { .. } => {
                 CliError::new(Code::KeyUnusable, text).hint("baton explain L009")
@@ -179,9 +180,8 @@ impl From<Fault> for CliError {
             Fault::OtherAgent { actor, .. } => {
                 CliError::new(Code::KeyNotAllowed, text).hint(format!("baton agent key {actor}"))
             }
-            Fault::Role { role, .. } => CliError::new(Code::KeyNotAllowed, text)
-                .hint(format!("baton agent key NAME --rotate --role {role}")),
-            Fault::NotBound(_) | Fault::NotValid(_) | Fault::Event(_) => {
+            // Which agent a key for another role is needed for, only the speaker knows.
+            Fault::Role { .. } | Fault::NotBound(_) | Fault::NotValid(_) | Fault::Event(_) => {
                 CliError::new(Code::KeyNotAllowed, text)
             }
         }

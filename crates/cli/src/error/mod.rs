@@ -13,6 +13,7 @@ pub(crate) use code::{Code, pages};
 
 use crate::exit::Exit;
 use crate::ui::color::{Mark, Paint};
+use crate::ui::shell::Place;
 use crate::ui::text::{printable, printable_json};
 
 /// An error with everything that is said about it.
@@ -46,7 +47,8 @@ impl CliError {
     }
 
     /// Prints to standard error. What comes from records, files or arguments is made printable here, whatever it went through before.
-    pub(crate) fn print(&self, json: bool, paint: Paint) {
+    pub(crate) fn print(&self, json: bool, paint: Paint, place: &Place) {
+        let hint = self.hint.as_deref().map(|hint| place.carry(hint));
         let mut err = std::io::stderr().lock();
         // There is nowhere left to report that standard error is gone.
         let _ = if json {
@@ -54,8 +56,8 @@ impl CliError {
             if !self.causes.is_empty() {
                 error["causes"] = self.causes.clone().into();
             }
-            if let Some(hint) = &self.hint {
-                error["hint"] = hint.as_str().into();
+            if let Some(hint) = hint {
+                error["hint"] = hint.into();
             }
             writeln!(err, "{}", printable_json(&json!({ "error": error })))
         } else {
@@ -64,7 +66,7 @@ impl CliError {
             for cause in &self.causes {
                 text.push_str(&format!("  {}\n", printable(cause)));
             }
-            let hint = self.hint.clone().unwrap_or_else(|| format!("baton explain {}", self.code.as_str()));
+            let hint = hint.unwrap_or_else(|| format!("baton explain {}", self.code.as_str()));
             text.push_str(&format!("{}: {}\n", paint.mark(Mark::Hint, "hint"), printable(&hint)));
             err.write_all(text.as_bytes())
         };

@@ -12,6 +12,7 @@ use baton_store::disk;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::error::{CliError, Code};
+use crate::ui::shell;
 
 /// Opens for reading. A pipe that nobody writes to is empty, not something to wait for.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
@@ -47,5 +48,15 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> CliError {
         }
         _ => (Code::FileUnreadable, format!("cannot read {}", path.display())),
     };
-    CliError::new(code, what).cause(error.to_string()).hint(format!("ls -l {}", path.display()))
+    let hint = match code {
+        Code::FileNotFound => format!("ls -l {}", shell::path(holder(path))),
+        _ => format!("ls -ld {}", shell::path(path)),
+    };
+    CliError::new(code, what).cause(error.to_string()).hint(hint)
+}
+
+/// The nearest directory above that exists: where to look for a name that does not.
+fn holder(path: &Path) -> &Path {
+    let above = path.ancestors().skip(1).find(|dir| dir.is_dir());
+    above.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

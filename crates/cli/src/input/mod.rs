@@ -8,7 +8,7 @@ pub(crate) mod file;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use baton_core::limits::INPUT_BYTES_MAX;
 use baton_ledger::canonical;
@@ -39,7 +39,7 @@ pub(crate) struct Input {
 
 /// Where the bytes come from, as far as it matters whether reading waits for somebody.
 enum Source {
-    File(File),
+    File(PathBuf, File),
     Stdin,
     #[cfg(test)]
     Bytes(io::Cursor<Vec<u8>>),
@@ -48,10 +48,17 @@ enum Source {
 impl Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Source::File(file) => file.read(buffer),
+            Source::File(_, file) => file.read(buffer),
             Source::Stdin => io::stdin().read(buffer),
             #[cfg(test)]
             Source::Bytes(bytes) => bytes.read(buffer),
+        }
+    }
+
+    fn fail(&self, error: &io::Error) -> CliError {
+        match self {
+            Source::File(path, _) => file_error(path, error),
+            _ => CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string()),
         }
     }
 
@@ -61,7 +68,7 @@ impl Source {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let is_readable = |fd: PollFd<'_>| poll(&mut [fd], Some(&now)).is_ok_and(|count| count > 0);
         match self {
-            Source::File(file) => is_readable(PollFd::new(file, PollFlags::IN)),
+            Source::File(_, file) => is_readable(PollFd::new(file, PollFlags::IN)),
             Source::Stdin => is_readable(PollFd::new(&io::stdin(), PollFlags::IN)),
             #[cfg(test)]
             Source::Bytes(_) => true,
@@ -84,7 +91,7 @@ impl Input {
         let source = if file == Path::new("-") {
             Source::Stdin
         } else {
-            Source::File(File::open(file).map_err(|error| file_error(file, &error))?)
+            Source::File(file.to_owned(), File::open(file).map_err(|error| file_error(file, &error))?)
         };
         Ok(Input::new(source))
     }
@@ -227,11 +234,7 @@ impl Input {
             match self.source.read(&mut self.buffer[filled..]) {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(
-                        CliError::new(Code::FileUnreadable, "cannot read the input").cause(error.to_string())
-                    );
-                }
+                Err(error) => return Err(self.source.fail(&error)),
             }
         };
         self.buffer.truncate(filled + count);

@@ -1,6 +1,7 @@
 //! How the terminal is spoken to: data to standard output, everything else to standard error.
 
 pub(crate) mod color;
+pub(crate) mod shell;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::error::{CliError, Code, Stop};
 use color::{Mark, Paint};
+use shell::Place;
 
 /// How much is said beside the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,17 +32,19 @@ pub(crate) struct Ui {
     pub(crate) paint: Paint,
     paint_err: Paint,
     loudness: Loudness,
+    place: Place,
     /// Shared, so that whatever is said on standard error comes after the data before it.
     out: RefCell<BufWriter<Stdout>>,
 }
 
 impl Ui {
-    pub(crate) fn new(json: bool, loudness: Loudness, paint: Paint, paint_err: Paint) -> Self {
+    pub(crate) fn new(json: bool, loudness: Loudness, paint: Paint, paint_err: Paint, place: Place) -> Self {
         Ui {
             json,
             paint,
             paint_err,
             loudness,
+            place,
             out: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())),
         }
     }
@@ -98,8 +102,19 @@ impl Ui {
     /// The command to type next.
     pub(crate) fn hint(&self, command: &str) {
         if self.is_chatty() {
-            self.say(&format!("{}: {}", self.paint_err.mark(Mark::Hint, "hint"), text::printable(command)));
+            let command = text::printable(&self.command(command));
+            self.say(&format!("{}: {command}", self.paint_err.mark(Mark::Hint, "hint")));
         }
+    }
+
+    /// A command as it can be pasted: about the data directory that this command was told to use.
+    pub(crate) fn command(&self, command: &str) -> String {
+        self.place.carry(command)
+    }
+
+    /// Whether nothing but data and errors is wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.loudness == Loudness::Quiet
     }
 
     fn is_chatty(&self) -> bool {
@@ -137,7 +152,7 @@ impl Ui {
     }
 
     pub(crate) fn fail(&self, error: &CliError) {
-        error.print(self.json, self.paint_err);
+        error.print(self.json, self.paint_err, &self.place);
     }
 }
 

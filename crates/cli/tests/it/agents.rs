@@ -74,6 +74,8 @@ fn a_key_is_made_shown_rotated_and_revoked() {
     let published = fs::read_to_string(home.data().join(format!("keys/{id}.pub"))).unwrap();
     assert_eq!(published, format!("{} {id} planner-1\n", made["public"].as_str().unwrap()));
 
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.ends_with(&format!("/{id}.key")) && std::path::Path::new(secret).is_file(), "{secret}");
     let again = home.changes_nothing(|home| home.run(&["agent", "key", "planner-1", "--json"]));
     assert_eq!(again.object(), made, "asking again shows it");
     let same = ["agent", "key", "planner-1", "--role", "critic,planner", "--json"];
@@ -127,7 +129,8 @@ fn an_agents_key_signs_and_its_one_role_is_the_default() {
     assert_eq!(home.events().len(), events.len() + 1, "bound once");
     // The key does not stretch to another role.
     home.run_with(&["trace", "append", &trace, "--agent", "pat", "--role", "critic"], r#"{"type":"note"}"#)
-        .refused(4, "L021", "bound for planner");
+        .refused(4, "L021", "bound for planner")
+        .refused(4, "L021", "hint: baton agent key pat --rotate --role critic\n");
     // Without a key of its own nobody proposes.
     home.run_with(&["trace", "append", &trace, "--agent", "sam", "--role", "planner"], proposal.to_string())
         .refused(4, "L019", "baton agent key sam --role planner");
@@ -138,9 +141,72 @@ fn an_agents_key_signs_and_its_one_role_is_the_default() {
     home.append(&trace, "pat", &proposal);
     home.json(&["agent", "key", "pat", "--revoke", "--reason", "left"]);
     home.run_with(&["trace", "append", &trace, "--agent", "pat", "--role", "planner"], proposal.to_string())
-        .refused(4, "L019", "must be signed");
+        .refused(4, "L019", "must be signed")
+        .refused(4, "L019", "hint: baton agent key pat --role planner\n");
     home.run(&["verify"]).expect(0);
     assert_eq!(home.json(&["replay"])["equal"], true);
+}
+
+#[test]
+fn an_agent_with_several_roles_acts_in_the_one_that_the_type_requires() {
+    let home = Home::new();
+    let trace = home.trace();
+    let role_of = |agent: &str, event_type: &str| {
+        home.append(&trace, agent, &json!({"type": event_type}));
+        home.events().pop().unwrap()["actor"]["role"].clone()
+    };
+    home.json(&["agent", "key", "pat", "--role", "auditor,critic,planner"]);
+    assert_eq!(role_of("pat", "proposal_created"), "planner");
+    assert_eq!(role_of("pat", "claim_challenged"), "critic");
+    assert_eq!(role_of("pat", "verification_run_started"), "auditor");
+    assert_eq!(role_of("pat", "note"), "planner", "the first of its key");
+    assert_eq!(role_of("sam", "note"), "executor", "without a key");
+    // The operator's key decides as well.
+    assert_eq!(role_of("operator", "note"), "operator");
+    home.json(&["agent", "key", "operator", "--role", "executor,operator"]);
+    assert_eq!(role_of("operator", "trace_aborted"), "operator");
+    assert_eq!(role_of("operator", "note"), "executor");
+    home.run(&["verify"]).expect(0);
+}
+
+#[test]
+fn what_is_suggested_for_a_revoked_agent_gives_it_the_roles_that_it_had() {
+    let home = Home::new();
+    let trace = home.trace();
+    home.json(&["agent", "key", "pat", "--role", "executor"]);
+    home.json(&["agent", "key", "pat", "--rotate", "--role", "planner,critic"]);
+    home.json(&["agent", "key", "pat", "--revoke", "--reason", "left"]);
+    let again = "hint: baton agent key pat --role planner,critic\n";
+    let append = ["trace", "append", &trace, "--agent", "pat"];
+    home.run_with(&append, r#"{"type":"note"}"#).refused(4, "L019", again);
+    home.run_with(&append, r#"{"type":"claim_issued"}"#).refused(
+        4,
+        "L019",
+        "hint: baton agent key pat --role planner,critic,executor\n",
+    );
+    for change in [&["--rotate"][..], &["--revoke", "--reason", "x"]] {
+        home.run(&[&["agent", "key", "pat"], change].concat()).refused(3, "L030", again);
+    }
+    home.run(&["agent", "key", "pat", "--rotate", "--role", "auditor"]).refused(
+        3,
+        "L030",
+        "hint: baton agent key pat --role auditor\n",
+    );
+    assert!(home.run(&["agent", "key", "pat"]).stderr.contains(again));
+    home.run(&["agent", "key", "new", "--rotate"]).refused(3, "L030", "hint: baton agent key new\n");
+    home.json(&["agent", "key", "pat", "--role", "planner,critic"]);
+    home.run_with(&append, r#"{"type":"note"}"#).expect(0);
+}
+
+#[test]
+fn a_key_that_is_kept_elsewhere_is_shown_and_not_replaced_where_its_role_does_not_fit() {
+    let home = Home::new();
+    let trace = home.trace();
+    fs::write(home.work().join("own.pub"), secret(7).public().to_text().as_str()).unwrap();
+    home.json(&["agent", "key", "own", "--public", "own.pub", "--role", "planner"]);
+    let signed = Signed::new(&trace, "own", &secret(7), "note").json().to_string();
+    let ended = home.changes_nothing(|home| home.run_with(&["trace", "append", &trace], signed));
+    ended.refused(4, "L021", "hint: baton agent key own\n");
 }
 
 #[test]
@@ -150,7 +216,7 @@ fn an_agent_may_hold_its_own_key_and_hand_in_signed_events() {
     let key = secret(7);
     fs::write(home.work().join("own.pub"), key.public().to_text().as_str()).unwrap();
     let registered = home.json(&["agent", "key", "own", "--public", "own.pub"]);
-    assert_eq!(registered["key"], key.id().to_string());
+    assert_eq!((&registered["key"], &registered["secret"]), (&json!(key.id().to_string()), &Value::Null));
     assert!(home.run(&["agent", "key", "own"]).stdout.contains("not on this machine"));
 
     let signed = Signed::new(&trace, "own", &key, "claim_issued");

@@ -170,6 +170,11 @@ fn files_are_stored_before_the_event_that_cites_them() {
     refuse(&other, "stored with 11 bytes");
     other["sha256"] = "0".repeat(64).into();
     refuse(&other, "not stored");
+    fs::write(home.work().join("small"), "x").unwrap();
+    home.append(&trace, "a", &json!({"type": "note", "artifacts": [{"path": "small"}]}));
+    let mut small = home.events().pop().unwrap()["artifacts"][0].clone();
+    small["bytes"] = 2.into();
+    refuse(&small, "stored with 1 byte, not 2");
     home.run(&["verify"]).expect(0);
 }
 

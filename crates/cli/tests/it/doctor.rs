@@ -184,3 +184,86 @@ fn damage_fails_and_nothing_is_fixed_about_it() {
     fs::write(config, "[ledgr]\n").unwrap();
     assert_eq!(check(&home, "config", 1)["status"], "fail");
 }
+
+/// Every verdict of one check: its status and what it says.
+fn all(home: &Home, name: &str) -> Vec<(String, String)> {
+    let checks = home.run(&["doctor", "--json"]).object()["checks"].clone();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let named = checks.as_array().unwrap().iter().filter(|check| check["check"] == name);
+    named.map(|check| (text(&check["status"]), text(&check["detail"]))).collect()
+}
+
+fn key_file(home: &Home, args: &[&str]) -> PathBuf {
+    let made = home.json(&[&["agent", "key"], args].concat());
+    secrets(home).join(format!("{}.key", made["key"].as_str().unwrap()))
+}
+
+#[test]
+fn secrets_are_called_private_only_if_all_are_and_each_that_is_not_has_its_line() {
+    let home = Home::new();
+    let pat = key_file(&home, &["pat"]);
+    let private = "data can be written, secrets are private";
+    assert_eq!(all(&home, "permissions"), [("ok".to_owned(), private.to_owned())]);
+    let own = fs::read_dir(secrets(&home)).unwrap().map(|entry| entry.unwrap().path());
+    let own = own.into_iter().find(|path| *path != pat).unwrap();
+    set_mode(&pat, 0o644);
+    set_mode(&own, 0o640);
+    let mut expected = [(&pat, "644"), (&own, "640")].map(|(path, mode)| {
+        ("fail".to_owned(), format!("{} is open to others (mode {mode})", path.display()))
+    });
+    let mut found = all(&home, "keys");
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(all(&home, "permissions"), [("ok".to_owned(), "data can be written".to_owned())]);
+    home.run(&["doctor", "--fix"]).expect(0);
+    assert_eq!(all(&home, "permissions"), [("ok".to_owned(), private.to_owned())]);
+    set_mode(&home.state(), 0o755);
+    let open = format!("{} is open to others (mode 755)", home.state().display());
+    assert_eq!(all(&home, "permissions"), [("warn".to_owned(), open)]);
+}
+
+#[test]
+fn an_agents_key_that_does_not_read_is_reported() {
+    let home = Home::new();
+    let (pat, old) = (key_file(&home, &["pat"]), key_file(&home, &["sam"]));
+    home.json(&["agent", "key", "sam", "--rotate"]);
+    fs::write(&pat, "garbage").unwrap();
+    fs::write(&old, "ed25519-secret:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n").unwrap();
+    let mut found = all(&home, "keys");
+    found.sort();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0].0, "fail");
+    let names = format!("the key of agent pat: {} is not a private key of Baton", pat.display());
+    assert!(found[0].1.starts_with(&names), "{found:?}");
+    let names = format!("a former key of agent sam: {} holds another key", old.display());
+    assert!(found[1].0 == "warn" && found[1].1.starts_with(&names), "{found:?}");
+    home.run(&["doctor"]).expect(1);
+    fs::remove_file(&pat).unwrap();
+    fs::remove_file(&old).unwrap();
+    home.run(&["doctor"]).expect(0);
+}
+
+#[test]
+fn fix_says_that_the_index_was_rebuilt_only_where_it_was_not_in_order() {
+    let home = Home::new();
+    home.trace();
+    let ended = home.run(&["doctor", "--fix"]);
+    assert!(ended.stderr.contains("made anew") && !ended.stderr.contains("fixed"), "{}", ended.stderr);
+    assert_eq!(home.json(&["doctor", "--fix"])["fixed"], json!([]));
+    fs::remove_dir_all(home.data().join("index")).unwrap();
+    let fixed = home.json(&["doctor", "--fix"])["fixed"].clone();
+    assert_eq!(fixed, json!(["the index was missing or damaged, and was rebuilt from 2 events"]));
+}
+
+#[test]
+fn a_fault_of_the_configuration_is_mended_where_it_is() {
+    let home = Home::new();
+    let user = home.path("home/.config/baton/config.toml");
+    fs::create_dir_all(user.parent().unwrap()).unwrap();
+    fs::write(&user, "[ledgr]\n").unwrap();
+    assert_eq!(check(&home, "config", 1)["fix"], format!("edit {}", user.display()));
+    fs::remove_file(user).unwrap();
+    let home = home.with_env("BATON_LEDGER_DURABILITY", "maybe");
+    assert_eq!(check(&home, "config", 1)["fix"], "unset BATON_LEDGER_DURABILITY");
+}

@@ -53,7 +53,16 @@ fn the_same_flaw_of_a_file_has_the_same_exit_code_everywhere() {
         fs::write(home.work().join("binary"), [0xff]).unwrap();
         home.run(&[&append[..], &[name]].concat()).expect(code);
     }
-    home.run(&[&append[..], &["."]].concat()).refused(1, "U006", "cannot read the input");
+    home.run(&[&append[..], &["."]].concat()).refused(1, "U006", "cannot read .\n");
+    // Where to look for what is not there: in the nearest directory that is.
+    fs::create_dir(home.work().join("my files")).unwrap();
+    for (name, place) in
+        [("absent", "."), ("my files/absent", "'my files'"), ("my files/no/no", "'my files'")]
+    {
+        let hint = format!("hint: ls -l {place}\n");
+        home.run(&[&append[..], &[name]].concat()).refused(3, "U005", &hint);
+        home.run(&["verify", "--trust", name]).refused(3, "U005", &hint);
+    }
     for (name, exit, code) in [("absent", 3, "U005"), (".", 1, "U006"), ("pipe", 1, "U006")] {
         let _ = fs::remove_file(home.work().join("pipe"));
         pipe(&home.work().join("pipe"));

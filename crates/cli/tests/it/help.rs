@@ -61,9 +61,44 @@ fn unknown_commands_and_flags_keep_claps_words() {
         assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
     }
+    let neither = home.run(&["trace", "prove"]);
+    neither.expect(2);
+    assert!(neither.stderr.contains("<EVENT|--consistency <OLD>>"), "{}", neither.stderr);
+    home.run(&["trace", "prove", "evt_1", "--consistency", "1"]).expect(2);
     let version = home.run(&["--version"]);
     version.expect(0);
     assert!(version.stdout.starts_with("baton "), "{}", version.stdout);
+}
+
+#[test]
+fn usage_errors_are_json_where_that_is_asked_for() {
+    let home = Home::empty();
+    for (args, words) in [
+        (&["--json", "frob"][..], "unrecognized subcommand 'frob'"),
+        (&["events", "--folow", "--json"], "unexpected argument '--folow'"),
+        (&["trace", "--json"], "Usage: baton trace"),
+    ] {
+        let ended = home.run(args);
+        ended.refused_json(2, "U012");
+        let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words) && !message.starts_with("error"), "{message}");
+        assert_eq!(ended.stdout, "");
+    }
+    // It may be a value that only looks like it.
+    assert!(home.run(&["frob", "--", "--json"]).stderr.starts_with("error: unrecognized"));
+}
+
+#[test]
+fn help_names_the_variables_and_every_member_of_an_event() {
+    let home = Home::empty();
+    let help = |args: &[&str]| home.run(&[args, &["--help"]].concat()).stdout;
+    assert!(help(&[]).contains("BATON_DATA_DIR"));
+    assert!(
+        help(&["init"]).contains("BATON_STATE_DIR") && help(&["agent", "key"]).contains("BATON_STATE_DIR")
+    );
+    assert!(help(&["trace", "append"]).contains("actor, sig, trace, v\n"));
+    assert!(help(&["completions"]).contains("mkdir -p ~/.local/share/bash-completion/completions\n"));
 }
 
 #[test]

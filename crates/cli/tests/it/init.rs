@@ -27,6 +27,7 @@ fn init_makes_a_ledger_with_a_key_and_says_what_is_next() {
     assert!(home.data().join("keys").join(format!("{key}.pub")).is_file());
     let ledger = made["origin"].as_str().unwrap().strip_prefix("baton/").unwrap();
     let secret = home.state().join(ledger).join(format!("{key}.key"));
+    assert_eq!(made["secret"], secret.to_str().unwrap());
     assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(secret.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
 
@@ -133,11 +134,12 @@ fn baton_alone_tells_where_one_stands() {
     let trace = home.trace();
     home.append(&trace, "a", &serde_json::json!({"type": "note"}));
     let status = home.changes_nothing(|home| home.run(&["--json"])).object();
-    assert_eq!((status["events"].as_u64(), status["traces"].as_u64()), (Some(3), Some(1)));
+    assert_eq!((status["events"].as_u64(), status["traces"].as_u64()), (Some(3), Some(2)));
     assert_eq!(status["last"]["type"], "note");
     assert_eq!(status["owner"], serde_json::Value::Null);
+    assert_eq!(home.json(&["replay"])["traces"], status["traces"], "counted in the same way");
     let text = home.run(&[]).stdout;
-    for part in ["3 events in 1 trace", "note by a, ", "in use by       nobody", "baton verify"] {
+    for part in ["3 events in 2 traces", "note by a, ", "in use by       nobody", "baton verify"] {
         assert!(text.contains(part), "expected {part:?} in {text}");
     }
 }

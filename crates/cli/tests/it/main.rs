@@ -17,6 +17,8 @@ mod files;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod init;

@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use baton_core::Timestamp;
 use baton_core::limits::CLOCK_SKEW_MS_MAX;
+use baton_core::{KeyId, Timestamp};
 use baton_ledger::merkle::Frontier;
 use baton_ledger::record::Line;
 use baton_store::disk::Mode;
@@ -12,22 +12,26 @@ use baton_store::journal::index::Index;
 use baton_store::journal::recover::{self, Tail};
 use baton_store::journal::segments;
 use baton_store::keys::{self, KeyStore};
-use baton_store::{History as _, Layout, OpenError, Visit, clock, lock};
+use baton_store::{History as _, Layout, OpenError, Visit, clock, lock, registry};
 
 use super::{Status, Verdict};
 use crate::context::{Activity, Context, disk, visit};
 use crate::limits::DISK_FREE_MIN;
+use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::time::{ago, duration};
 
-/// Every check, in the order in which they matter.
+/// Every check, in the order in which they matter. One that finds several things wrong says each on its own.
 pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
     let opened = visit(layout);
     let mut verdicts = vec![config(ctx, layout), ledger(layout, &opened)];
     if let Ok(visit) = &opened {
-        verdicts.extend([checkpoint(visit), index(layout, visit), keys(ctx, visit), clock(visit)]);
+        verdicts.extend([checkpoint(visit), index(layout, visit)]);
+        verdicts.extend(keys(ctx, visit));
+        verdicts.push(clock(visit));
     }
-    verdicts.extend([permissions(ctx, layout), disk_space(layout), locks(layout), quarantine(layout)]);
+    verdicts.extend(permissions(ctx, layout, opened.as_ref().ok()));
+    verdicts.extend([disk_space(layout), locks(layout), quarantine(layout)]);
     verdicts
 }
 
@@ -45,13 +49,19 @@ fn config(ctx: &Context, layout: &Layout) -> Verdict {
         Err(error) => {
             let place = error.causes.first().map(|place| format!(" ({place})")).unwrap_or_default();
             let verdict = Verdict::new("config", Status::Fail, format!("{}{place}", error.what));
-            verdict.fix(format!("edit {}", layout.config().display()))
+            // The value may be the user's own, or come from a variable.
+            let file = error.causes.first().and_then(|place| place.rsplitn(3, ':').nth(2));
+            match (file, error.hint) {
+                (Some(file), _) => verdict.fix(format!("edit {}", shell::word(file))),
+                (None, Some(hint)) => verdict.fix(hint),
+                (None, None) => verdict,
+            }
         }
     }
 }
 
 fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
-    let verify = format!("baton verify {}", layout.root().display());
+    let verify = format!("baton verify {}", shell::path(layout.root()));
     let visit = match opened {
         Err(error @ OpenError::Cut { .. }) => {
             return Verdict::new("ledger", Status::Fail, error.to_string()).fix("baton explain L005");
@@ -142,52 +152,102 @@ fn index(layout: &Layout, visit: &Visit) -> Verdict {
     }
 }
 
-fn keys(ctx: &Context, visit: &Visit) -> Verdict {
+/// One verdict for each private key that cannot be used or is open to others.
+fn keys(ctx: &Context, visit: &Visit) -> Vec<Verdict> {
     let fail = |detail: String| Verdict::new("keys", Status::Fail, detail);
     let ledger = visit.reader.ledger();
-    let state_dir = match ctx.state_dir() {
-        Ok(dir) => dir,
-        Err(error) => return fail(error.what),
+    let store = match ctx.state_dir() {
+        Ok(dir) => KeyStore::new(&dir, &ledger.origin),
+        Err(error) => return vec![fail(error.what)],
     };
-    let store = KeyStore::new(&state_dir, &ledger.origin);
+    let mut found = Vec::new();
     match store.load(ledger.key.id()) {
-        Ok(_) => {}
-        Err(error @ keys::Error::Exposed { .. }) => return fail(error.to_string()).fix("baton doctor --fix"),
+        // What is open to others is listed below, whosever key it is.
+        Ok(_) | Err(keys::Error::Exposed { .. }) => {}
         Err(error @ keys::Error::Missing { .. }) => {
-            return fail(format!("{error}: nothing can be signed or appended here"))
-                .fix("baton explain L007");
+            let detail = format!("{error}: nothing can be signed or appended here");
+            found.push(fail(detail).fix("baton explain L007"));
         }
-        Err(error) => return fail(error.to_string()).fix("baton explain L009"),
+        Err(error) => found.push(fail(error.to_string()).fix("baton explain L009")),
+    }
+    let agents = registry::agent_keys(&visit.reader).unwrap_or_default();
+    for key in kept(&store).into_iter().filter(|key| *key != ledger.key.id()) {
+        let Err(error) = store.load(key) else { continue };
+        if matches!(error, keys::Error::Exposed { .. }) {
+            continue;
+        }
+        let owner = agents.iter().find(|agent| agent.public.id() == key);
+        let verdict = match owner {
+            Some(owner) if owner.is_valid => fail(format!("the key of agent {}: {error}", owner.agent)),
+            Some(owner) => {
+                let detail = format!("a former key of agent {}: {error}", owner.agent);
+                Verdict::new("keys", Status::Warn, detail)
+            }
+            None => Verdict::new("keys", Status::Warn, format!("a key of nobody's: {error}")),
+        };
+        found.push(verdict.fix("baton explain L009"));
     }
     match store.exposed() {
-        Ok(exposed) if exposed.is_empty() => {
-            Verdict::new("keys", Status::Ok, format!("the ledger's key is in {}", store.dir().display()))
+        Ok(mut exposed) => {
+            exposed.sort_unstable();
+            found.extend(exposed.iter().map(|(path, mode)| {
+                fail(format!("{} is open to others (mode {mode:o})", path.display()))
+                    .fix("baton doctor --fix")
+            }));
         }
-        Ok(exposed) => {
-            let files: Vec<String> = exposed.iter().map(|(path, _)| path.display().to_string()).collect();
-            fail(format!("others can read {}", files.join(", "))).fix("baton doctor --fix")
-        }
-        Err(error) => fail(error.to_string()),
+        // That the ledger's key is not there has been said.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !found.is_empty() => {}
+        Err(error) => found.push(fail(format!("{}: {error}", store.dir().display()))),
     }
+    if found.is_empty() {
+        let detail = format!("the ledger's key is in {}", store.dir().display());
+        found.push(Verdict::new("keys", Status::Ok, detail));
+    }
+    found
 }
 
-fn permissions(ctx: &Context, layout: &Layout) -> Verdict {
-    let access = rustix::fs::access(layout.root(), rustix::fs::Access::WRITE_OK);
-    if let Err(error) = access {
-        let detail = format!("{} cannot be written: {error}; it can only be read", layout.root().display());
-        return Verdict::new("permissions", Status::Warn, detail);
+/// The keys that files are named after, in order.
+fn kept(store: &KeyStore) -> Vec<KeyId> {
+    let names = baton_store::disk::Disk::list(&*disk(), store.dir()).unwrap_or_default();
+    let mut keys: Vec<KeyId> =
+        names.iter().filter_map(|name| name.strip_suffix(".key")?.parse().ok()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// One verdict for each directory that cannot be written or that others can enter.
+fn permissions(ctx: &Context, layout: &Layout, opened: Option<&Visit>) -> Vec<Verdict> {
+    let warn = |detail: String| Verdict::new("permissions", Status::Warn, detail);
+    let mut found = Vec::new();
+    let dirs = [layout.root().to_owned(), layout.events(), layout.artifacts(), layout.index()];
+    for dir in dirs.iter().filter(|dir| dir.exists()) {
+        if let Err(error) = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
+            found.push(warn(format!("{} cannot be written: {error}; it can only be read", dir.display())));
+        }
     }
-    match ctx.state_dir() {
-        Ok(dir) => match mode(&dir) {
-            Some(mode) if mode & 0o077 != 0 => {
-                let detail = format!("others can enter {} (mode {mode:o})", dir.display());
-                Verdict::new("permissions", Status::Warn, detail).fix("baton doctor --fix")
-            }
-            Some(_) => Verdict::new("permissions", Status::Ok, "data can be written, secrets are private"),
-            None => Verdict::new("permissions", Status::Warn, format!("{} is missing", dir.display())),
-        },
-        Err(error) => Verdict::new("permissions", Status::Warn, error.what),
+    let state_dir = match ctx.state_dir() {
+        Ok(dir) => dir,
+        Err(error) => {
+            found.push(warn(error.what));
+            return found;
+        }
+    };
+    match mode(&state_dir) {
+        Some(mode) if mode & 0o077 != 0 => {
+            let detail = format!("{} is open to others (mode {mode:o})", state_dir.display());
+            found.push(warn(detail).fix("baton doctor --fix"));
+        }
+        Some(_) => {}
+        None => found.push(warn(format!("{} is missing", state_dir.display()))),
     }
+    if found.is_empty() {
+        let exposed = opened.map(|visit| KeyStore::new(&state_dir, &visit.reader.ledger().origin).exposed());
+        let are_private = matches!(exposed, Some(Ok(exposed)) if exposed.is_empty());
+        let detail =
+            if are_private { "data can be written, secrets are private" } else { "data can be written" };
+        found.push(Verdict::new("permissions", Status::Ok, detail));
+    }
+    found
 }
 
 /// The permission bits of a path, where it exists.
@@ -204,7 +264,7 @@ fn disk_space(layout: &Layout) -> Verdict {
             if status == Status::Ok {
                 verdict
             } else {
-                verdict.fix(format!("df -h {}", layout.root().display()))
+                verdict.fix(format!("df -h {}", shell::path(layout.root())))
             }
         }
         Err(error) => Verdict::new("disk", Status::Warn, error.to_string()),

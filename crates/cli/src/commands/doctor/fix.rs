@@ -26,12 +26,18 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
         let kept = layout.quarantine().join(name);
         done.push(format!("a write that was cut off was set aside in {}", kept.display()));
     }
+    let was_broken = writing.opening.index_rebuilt;
     writing.close(ui)?;
+    // Also where opening found nothing wrong with it: it does not look at all of it.
     forget_index(ctx, layout)?;
     let writing = ctx.write(ui)?;
     let events = count(writing.journal.size(), "event");
     writing.close(ui)?;
-    done.push(format!("the index was rebuilt from {events}"));
+    if was_broken {
+        done.push(format!("the index was missing or damaged, and was rebuilt from {events}"));
+    } else {
+        ui.note(&format!("the index was made anew from {events}"));
+    }
     Ok(done)
 }
 

@@ -50,10 +50,10 @@ impl Verdict {
         self
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, ui: &Ui) -> Value {
         let mut out = json!({"check": self.check, "status": self.status.as_str(), "detail": self.detail});
         if let Some(fix) = &self.fix {
-            out["fix"] = fix.as_str().into();
+            out["fix"] = ui.command(fix).into();
         }
         out
     }
@@ -64,7 +64,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Doctor) -> Ended {
     let mended = if args.fix { fix::run(ctx, ui, &layout)? } else { Vec::new() };
     let verdicts = checks::run(ctx, &layout);
     if ui.json {
-        let checks: Vec<Value> = verdicts.iter().map(Verdict::to_json).collect();
+        let checks: Vec<Value> = verdicts.iter().map(|verdict| verdict.to_json(ui)).collect();
         let mut out = json!({"v": 1, "checks": checks});
         if args.fix {
             out["fixed"] = mended.into();
@@ -80,7 +80,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Doctor) -> Ended {
             let status = ui.paint.status(verdict.status.as_str());
             table.row(vec![verdict.check.into(), status, printable(&verdict.detail)]);
             if let Some(fix) = &verdict.fix {
-                table.row(vec![String::new(), String::new(), format!("fix: {}", printable(fix))]);
+                table.row(vec![
+                    String::new(),
+                    String::new(),
+                    format!("fix: {}", printable(&ui.command(fix))),
+                ]);
             }
         }
         for line in table.lines() {

@@ -11,6 +11,7 @@ use baton_store::{ArtifactStore as _, Workspace};
 use crate::error::{CliError, Code};
 use crate::input::file::{file_error, open_regular};
 use crate::input::{Citation, Draft};
+use crate::ui::text::count;
 
 /// An artifact as it will be cited, and the file that it is made of if it is yet to be stored; its hash is not known before that.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ fn expect_stored(workspace: &Workspace, artifact: &ArtifactRef) -> Result<(), Cl
     let length = workspace.artifacts.length(&artifact.sha256);
     let found = match length.map_err(|error| CliError::io("read", &path, &error))? {
         Some(length) if length == artifact.bytes => return Ok(()),
-        Some(length) => format!("it is stored with {length} bytes, not {}", artifact.bytes),
+        Some(length) => format!("it is stored with {}, not {}", count(length, "byte"), artifact.bytes),
         None => "it is not stored".to_owned(),
     };
     let what = format!("artifact {} is cited", artifact.sha256);

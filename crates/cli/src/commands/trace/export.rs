@@ -15,6 +15,7 @@ use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
+use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::{Ui, output_error};
 
@@ -43,7 +44,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
         )?;
     } else {
         ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(events, "event"), bytes(length)));
-        ui.hint(&format!("baton verify {path}"));
+        ui.hint(&format!("baton verify {}", shell::path(&args.output)));
     }
     Ok(Exit::Ok)
 }
@@ -68,7 +69,7 @@ fn write_bundle(
         }
         Err(ExportError::Write(error)) => Err(output_failed(&error)),
         Err(ExportError::Artifact { sha256, source }) => {
-            let hint = format!("baton trace export {trace} -o {} --no-artifacts", args.output.display());
+            let hint = format!("baton trace export {trace} -o {} --no-artifacts", shell::path(&args.output));
             let what = format!("artifact {sha256} is cited and cannot be read");
             Err(CliError::new(Code::Artifact, what).cause(source.to_string()).hint(hint).into())
         }
@@ -89,9 +90,8 @@ impl Target {
     fn new(path: &Path, data_dir: &Path) -> Result<Target, CliError> {
         let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
             let what = format!("{} is a directory", path.display());
-            return Err(
-                CliError::new(Code::Output, what).hint(format!("-o {}", path.join("trace.bundle").display()))
-            );
+            return Err(CliError::new(Code::Output, what)
+                .hint(format!("-o {}", shell::path(&path.join("trace.bundle")))));
         };
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             let what = format!("{} is not a regular file", path.display());

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use baton_core::limits::CLOCK_SKEW_MS_MAX;
 use baton_core::offer::{self, Offer};
 use baton_core::roles::{must_be_signed, role_required};
-use baton_core::{Actor, AgentName, Event, Payload, Role, TraceId};
+use baton_core::{Actor, AgentName, Event, KeyId, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
 use baton_ledger::keyring::Fault;
-use baton_ledger::seal::{Checked, Proposal, Receipt};
+use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal};
 use baton_store::registry::{self, AgentKey};
-use baton_store::{Journal as _, Workspace, clock, keys};
+use baton_store::{AppendError, Journal as _, Workspace, clock, keys};
 
 use super::cite::{self, Foreseen};
+use crate::commands::agent::{latest, new_key};
 use crate::error::{CliError, Code};
 use crate::input::{Decision, Draft, DraftSig};
 
@@ -22,8 +23,8 @@ use crate::input::{Decision, Draft, DraftSig};
 pub(super) enum Known {
     /// It never had one; what needs no signature may stay without.
     Never,
-    /// It had one, and none is valid any more.
-    Ended,
+    /// It had one, and none is valid any more; these are the roles of the last one.
+    Ended(Vec<Role>),
     /// It has one, and the private half is not on this machine.
     Elsewhere(AgentKey),
     Here(AgentKey, Box<SecretKey>),
@@ -33,9 +34,16 @@ impl Known {
     fn registered(&self) -> Option<&AgentKey> {
         match self {
             Known::Elsewhere(key) | Known::Here(key, _) => Some(key),
-            Known::Never | Known::Ended => None,
+            Known::Never | Known::Ended(_) => None,
         }
     }
+}
+
+/// Where the private half of the key is that an event was signed with.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    Here,
+    Elsewhere,
 }
 
 /// An event whose files are still to be stored.
@@ -110,7 +118,7 @@ impl Speaker<'_> {
             "ledger.recovered" => "baton doctor --fix".to_owned(),
             "trace.opened" => "baton trace new".to_owned(),
             "trace.closed" => format!("baton trace close {} --reason REASON", self.trace),
-            _ => "baton agent key NAME".to_owned(),
+            _ => format!("baton agent key {}", self.agent.map_or("NAME", AgentName::as_str)),
         }
     }
 
@@ -122,17 +130,21 @@ impl Speaker<'_> {
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
         let mut proposal = Proposal { events: Vec::new(), decided_on: Vec::new() };
-        let (mut own, mut prepared) = (BTreeMap::new(), Vec::new());
+        let (mut own, mut signers, mut prepared) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for draft in decision.events {
             proposal.decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
             prepared.push(self.prepare(workspace, agents, draft)?);
         }
         for event in prepared {
+            let kept = if event.sig.is_some() { Kept::Elsewhere } else { Kept::Here };
             let checked = self.seal(workspace, agents, event, &mut proposal)?;
             own.insert(checked.body().id, checked.body().event_type.to_string());
+            if let Some(sig) = &checked.body().sig {
+                signers.insert(sig.key, (checked.body().agent.clone(), kept));
+            }
             proposal.events.push(checked);
         }
-        let receipts = workspace.journal.append(proposal)?;
+        let receipts = workspace.journal.append(proposal).map_err(|error| tell(error, &signers))?;
         let named =
             receipts.into_iter().filter_map(|receipt| own.remove(&receipt.id).map(|name| (receipt, name)));
         Ok(named.collect())
@@ -214,7 +226,7 @@ impl Speaker<'_> {
     ) -> Result<Event, CliError> {
         let actor = match draft.actor {
             Some(actor) => actor,
-            None => self.actor(workspace, agents)?,
+            None => self.actor(workspace, agents, draft.event_type.as_str())?,
         };
         Ok(Event {
             trace: self.trace,
@@ -231,22 +243,26 @@ impl Speaker<'_> {
         })
     }
 
-    /// Who speaks where the event does not say so: the named agent in the one role of its key, else as executor; without a name the operator.
+    /// Who speaks where the event does not say so: the named agent, without a name the operator. Its key decides in which role: the one that
+    /// the type requires if the key has it, else the key's first.
     fn actor(
         &self,
         workspace: &Workspace,
         agents: &mut BTreeMap<AgentName, Known>,
+        event_type: &str,
     ) -> Result<Actor, CliError> {
         let operator: AgentName =
             Role::Operator.as_str().parse().map_err(|e| CliError::new(Code::Value, format!("{e}")))?;
         let agent = self.agent.cloned().unwrap_or_else(|| operator.clone());
         let role = match self.role {
             Some(role) => role,
-            None if agent == operator => Role::Operator,
-            None => match known(workspace, agents, &agent)?.registered().map(|key| key.roles.as_slice()) {
-                Some([role]) => *role,
-                _ => Role::Executor,
-            },
+            None => {
+                let key = known(workspace, agents, &agent)?.registered();
+                let roles = key.map(|key| key.roles.as_slice()).unwrap_or_default();
+                let required = role_required(event_type).filter(|role| roles.contains(role));
+                let without_key = if agent == operator { Role::Operator } else { Role::Executor };
+                required.or(roles.first().copied()).unwrap_or(without_key)
+            }
         };
         Ok(Actor { agent, role, key: None })
     }
@@ -262,7 +278,7 @@ fn known<'a>(
         let (valid, ended): (Vec<AgentKey>, Vec<AgentKey>) = own.partition(|key| key.is_valid);
         let found = match valid.into_iter().next() {
             None if ended.is_empty() => Known::Never,
-            None => Known::Ended,
+            None => Known::Ended(latest(&workspace.journal, agent)?.map(|key| key.roles).unwrap_or_default()),
             Some(key) => match workspace.keys.load(key.public.id()) {
                 Ok(secret) => Known::Here(key, Box::new(secret)),
                 Err(keys::Error::Missing { .. }) => Known::Elsewhere(key),
@@ -274,6 +290,18 @@ fn known<'a>(
     Ok(&agents[agent])
 }
 
+/// A refusal; where a key is not bound for a role, with the way to one that is. A key that is kept elsewhere is not replaced by one here.
+fn tell(error: AppendError, signers: &BTreeMap<KeyId, (AgentName, Kept)>) -> CliError {
+    let AppendError::Refused(Refusal::Key(Fault::Role { key, role, .. })) = &error else {
+        return error.into();
+    };
+    let hint = signers.get(key).map(|(agent, kept)| match kept {
+        Kept::Here => format!("baton agent key {agent} --rotate --role {role}"),
+        Kept::Elsewhere => format!("baton agent key {agent}"),
+    });
+    CliError { hint, ..error.into() }
+}
+
 /// Refuses to go without a signature, where there is no key here to make one, and the type needs one, or where the agent has or had a key: whoever reads its unsigned event could
 /// not tell it from one that somebody else wrote in its name.
 fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
@@ -282,7 +310,7 @@ fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
     match known {
         Known::Here(..) => return Ok(()),
         Known::Never if !must_be_signed(event_type) => return Ok(()),
-        Known::Never | Known::Ended | Known::Elsewhere(_) => {}
+        Known::Never | Known::Ended(_) | Known::Elsewhere(_) => {}
     }
     let what = if must_be_signed(event_type) {
         format!("an event of type {event_type} must be signed")
@@ -297,11 +325,14 @@ fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
                 "sign it where the key is, and hand it in with id, at, actor and sig: baton explain L019",
             ));
     }
-    let why = if matches!(known, Known::Ended) { "its key was revoked" } else { "it never had one" };
-    let role = role_required(event_type).unwrap_or(event.actor.role);
-    Err(error
-        .cause(format!("{agent} has no valid key: {why}"))
-        .hint(format!("baton agent key {agent} --role {role}")))
+    let required = role_required(event_type);
+    let (why, mut roles) = match known {
+        Known::Ended(roles) => ("its key was revoked", roles.clone()),
+        _ => ("it never had one", vec![required.unwrap_or(event.actor.role)]),
+    };
+    // The new key must do for this event too.
+    roles.extend(required.filter(|role| !roles.contains(role)));
+    Err(error.cause(format!("{agent} has no valid key: {why}")).hint(new_key(agent, &roles)))
 }
 
 /// The types that close something must have seen the head they close; a moved head is then a conflict, not a surprise.
