@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         interrupted,
         Arc::new(AtomicBool::new(true)),
     );
+    // A limit on file sizes is an error to be told, not a reason to be killed in the middle of a write.
+    let _ = signal_hook::flag::register(signal_hook::consts::signal::SIGXFSZ, Arc::default());
     let cli = match help::parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -134,5 +134,10 @@ impl KeyStore {
 /// Writes a public key where people look for it.
 pub fn publish(dir: &Path, key: &PublicKey, agent: &str) -> io::Result<()> {
     let text = format!("{} {} {agent}\n", key.to_text(), key.id());
-    crate::disk::write_atomic(&crate::disk::RealDisk, &dir.join(format!("{}.pub", key.id())), text.as_bytes())
+    crate::disk::write_atomic(&crate::disk::RealDisk, &published(dir, key.id()), text.as_bytes())
+}
+
+/// Where a public key is published.
+pub fn published(dir: &Path, key: KeyId) -> PathBuf {
+    dir.join(format!("{key}.pub"))
 }

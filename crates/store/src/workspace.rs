@@ -98,6 +98,10 @@ impl Workspace {
         let Some((keys, ledger_key)) = found else {
             return Err(OpenError::NotFound(layout.root().to_owned()).into());
         };
+        // Whoever made the ledger may have died before this. The journal has the key too, so it is no reason to stop.
+        if !keys::published(&layout.keys(), ledger_key.id()).exists() {
+            let _ = keys::publish(&layout.keys(), ledger_key.public(), "baton");
+        }
         Ok(Workspace::assemble(disk, layout, journal, keys, ledger_key, opening, lock))
     }
 

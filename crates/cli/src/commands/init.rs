@@ -1,9 +1,10 @@
 //! `baton init`: a data directory with an empty ledger, its key, and a configuration that names the agents found on PATH.
 
 use std::fs;
-use std::io;
+
 use std::path::Path;
 
+use baton_store::disk::write_atomic;
 use baton_store::keys::KeyStore;
 use baton_store::{History as _, Layout, Workspace};
 use serde_json::json;
@@ -94,7 +95,7 @@ fn refuse_taken(layout: &Layout) -> Result<(), CliError> {
         let what = format!("{} already holds a ledger", root.display());
         return Err(CliError::new(Code::LedgerExists, what).cause("nothing was changed").hint("baton"));
     }
-    if let Some(other) = list(root)?.into_iter().find(|name| !OURS.contains(&name.as_str())) {
+    if let Some(other) = list(root)?.into_iter().find(|name| !is_ours(name)) {
         let what = format!("{} is not empty", root.display());
         return Err(CliError::new(Code::NotEmpty, what)
             .cause(format!("it holds {other}, and a data directory keeps git from seeing everything in it"))
@@ -103,14 +104,17 @@ fn refuse_taken(layout: &Layout) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes a file that a person may have written before us; theirs stays.
+/// What may lie in a directory that becomes a data directory: our own names, and what an interrupted `init` left.
+fn is_ours(name: &str) -> bool {
+    OURS.contains(&name) || (name.starts_with('.') && name.ends_with(".tmp"))
+}
+
+/// Writes a file that a person may have written before us; theirs stays. Whole or not at all, so that an interrupted `init` can be done again.
 fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
-    use io::Write as _;
-    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(text.as_bytes()).map_err(|error| CliError::io("write", path, &error)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(CliError::io("write", path, &error)),
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
     }
+    write_atomic(&*disk(), path, text.as_bytes()).map_err(|error| CliError::io("write", path, &error))
 }
 
 /// An agent program that Baton knows how to start.

@@ -33,7 +33,19 @@ fn one_event_is_proved_from_its_proof_alone() {
     let ended =
         elsewhere(&home, &["verify", "--proof", "event.proof", "--trust", "trusted", "--strict", "--json"]);
     ended.expect(0);
-    assert_eq!(ended.object()["completeness"], "complete");
+    assert_eq!(ended.object()["completeness"], "self-consistent");
+    // Against a checkpoint that the reader kept, and against one of another history.
+    let kept = home.run(&["trace", "checkpoint"]).stdout;
+    for (note, code, completeness) in
+        [(kept.clone(), 0, "complete"), (kept.replacen("22\n", "21\n", 1), 7, "unknown")]
+    {
+        fs::write(home.work().join("kept"), note).unwrap();
+        let args =
+            ["verify", "--proof", "event.proof", "--trust", "trusted", "--checkpoint", "kept", "--json"];
+        let ended = elsewhere(&home, &args);
+        ended.expect(code);
+        assert_eq!(ended.object()["completeness"], completeness);
+    }
     let hash = home.events()[7]["hash"].as_str().unwrap().to_owned();
     for (bad, exit) in [
         (proof.replace(&hash, &"0".repeat(64)), 7),

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use baton_store::lock::OwnerLock;
 use serde_json::json;
 
-use crate::support::Home;
+use crate::support::{Home, finish};
 
 #[test]
 fn a_held_lock_is_a_conflict_that_names_its_owner() {
@@ -152,4 +152,28 @@ fn a_file_in_the_place_of_a_directory_is_an_error_with_a_code() {
     assert!(ended.stderr.contains("error[L0"), "{}", ended.stderr);
     fs::remove_file(home.state()).unwrap();
     home.run(&["init"]).expect(0);
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_leaves_nothing_half_done() {
+    let home = Home::empty();
+    let limited = |blocks: u32, args: &str| {
+        let script = format!("ulimit -f {blocks}; exec {} {args}", env!("CARGO_BIN_EXE_baton"));
+        let command = home.command(&[]);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &script]).current_dir(home.work());
+        limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        limited.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(limited.spawn().unwrap(), Some("{\"type\":\"note\"}\n".repeat(200).into_bytes()))
+    };
+    limited(0, "init").expect(1);
+    home.run(&["init"]).expect(0);
+    assert_eq!(fs::read_to_string(home.data().join(".gitignore")).unwrap(), "*\n");
+    let trace = home.trace();
+    let ended = limited(16, &format!("trace append {trace}"));
+    ended.expect(1);
+    let acknowledged = ended.stdout.lines().count();
+    assert!(acknowledged > 0 && ended.stderr.contains("nothing was recorded"), "{}", ended.stderr);
+    assert_eq!(home.events().iter().filter(|event| event["type"] == "note").count(), acknowledged);
+    home.run(&["verify"]).expect(0);
 }
