@@ -1,7 +1,7 @@
 # One entry for people and CI. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench soak fuzz dist python
+.PHONY: help demo test check bench soak fuzz dist python
 
 CARGO ?= cargo
 # Cargo's own directory for results; the Python environment lives beside it.

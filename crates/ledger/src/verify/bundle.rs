@@ -138,7 +138,7 @@ impl Bundle {
         if bundle.header.inline {
             bundle.read_artifacts(lines)?;
         } else if bundle.artifacts > 0 {
-            let found = format!("{} artifacts by their hashes only", bundle.artifacts);
+            let found = format!("only the hashes of what is cited; artifacts: {}", bundle.artifacts);
             bundle.join.findings.push(Finding::new(Code::ArtifactUnchecked).found(found));
         }
         bundle.read_end(lines, options)

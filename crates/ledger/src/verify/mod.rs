@@ -156,7 +156,7 @@ fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> R
         }
         vouched.by_key = judge_key(&mut join.findings, options.trust.as_deref(), &ledger.key);
         if join.unchecked_artifacts > 0 {
-            let found = format!("{} citations, and no artifacts at hand", join.unchecked_artifacts);
+            let found = format!("no artifacts at hand; citations: {}", join.unchecked_artifacts);
             join.findings.push(Finding::new(Code::ArtifactUnchecked).found(found));
         }
         if !was_compared {

@@ -67,7 +67,9 @@ fn drive(name: &str, target: fn(&[u8]), bases: &[Vec<u8>]) {
         );
         count += 1;
     }
-    println!("{name}: {count} inputs in {seconds} s, seed {seed}");
+    println!(
+        "{name}: {count} inputs in {seconds} s; again: BATON_SEED={seed} cargo test -p baton-testkit --test it fuzz"
+    );
     assert!(count > 0);
 }
 
