@@ -129,10 +129,9 @@ impl Body {
 
     /// Appends the sealed line with its line feed, and gives the record's hash.
     pub fn seal(&self, link: &Link, out: &mut Vec<u8>) -> Digest {
-        let numbers = Numbers::print(link);
-        let sig = self.sig.map(|sig| sig_json(&sig)).unwrap_or_default();
-        let Numbers { batch, commit, prev, seq, pos } = &numbers;
-        let hash = link_hash(batch, &self.digest, commit, prev, seq, &sig);
+        let link = LinkText::print(link, self.sig.as_ref());
+        let [batch, commit, prev, seq, pos, sig] = link.parts();
+        let hash = link_hash(batch, &self.digest, commit, prev, seq, sig);
 
         let [at, fence, payload, seen, session] = self.cuts;
         let put = |out: &mut Vec<u8>, name: &str, value: &str| {
@@ -155,7 +154,7 @@ impl Body {
         out.extend_from_slice(&self.bytes[payload..seen]);
         put(out, ",\"seq\":", seq);
         out.extend_from_slice(&self.bytes[seen..session]);
-        put(out, ",\"sig\":", &sig);
+        put(out, ",\"sig\":", sig);
         out.extend_from_slice(&self.bytes[session..]);
         out.push(b'\n');
         hash
@@ -194,33 +193,48 @@ fn key_event(payload: &Payload) -> Result<Option<KeyEvent>, Error> {
     Ok(KeyEvent::of(&typed.map_err(|e| field("payload", "the fields of its type", e))?))
 }
 
-/// The members of a link as JSON; an absent one is empty.
-struct Numbers {
-    batch: String,
-    commit: String,
-    prev: String,
-    seq: String,
-    pos: String,
+/// The members of a link as JSON, one after the other in one text; an absent one is empty.
+struct LinkText {
+    text: String,
+    ends: [usize; 6],
 }
 
-impl Numbers {
-    fn print(link: &Link) -> Self {
-        Numbers {
-            batch: link.batch.map(|(i, n)| format!("[{i},{n}]")).unwrap_or_default(),
-            commit: link.commit.map(|commit| commit.to_string()).unwrap_or_default(),
-            prev: format!("\"{}\"", link.prev),
-            seq: link.seq.to_string(),
-            pos: link.pos.to_string(),
+impl LinkText {
+    fn print(link: &Link, sig: Option<&Sig>) -> Self {
+        let mut text = String::with_capacity(384);
+        let mut ends = [0; 6];
+        // Writing to memory does not fail.
+        if let Some((i, n)) = link.batch {
+            let _ = write!(text, "[{i},{n}]");
         }
+        ends[0] = text.len();
+        if let Some(commit) = link.commit {
+            let _ = write!(text, "{commit}");
+        }
+        ends[1] = text.len();
+        let _ = write!(text, "\"{}\"", link.prev);
+        ends[2] = text.len();
+        let _ = write!(text, "{}", link.seq);
+        ends[3] = text.len();
+        let _ = write!(text, "{}", link.pos);
+        ends[4] = text.len();
+        if let Some(sig) = sig {
+            let _ = write!(text, "{{\"alg\":\"ed25519\",\"key\":\"{}\",\"value\":\"", sig.key);
+            BASE64.encode_string(sig.value.0, &mut text);
+            text.push_str("\"}");
+        }
+        ends[5] = text.len();
+        LinkText { text, ends }
+    }
+
+    fn parts(&self) -> [&str; 6] {
+        let mut start = 0;
+        self.ends.map(|end| &self.text[std::mem::replace(&mut start, end)..end])
     }
 }
 
 fn field(name: &'static str, expected: &'static str, got: impl std::fmt::Display) -> Error {
     Error::Field { field: name, expected, got: got.to_string().chars().take(80).collect() }
-}
-
-fn sig_json(sig: &Sig) -> String {
-    format!("{{\"alg\":\"ed25519\",\"key\":\"{}\",\"value\":\"{}\"}}", sig.key, BASE64.encode(sig.value.0))
 }
 
 /// Prints the body's members in canonical order and notes the five places where others will stand between them.

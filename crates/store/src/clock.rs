@@ -1,5 +1,6 @@
 //! The one place that reads the clock and the operating system's randomness, and turns both into values.
 
+use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use baton_core::{EventId, Timestamp, Uuid7};
@@ -31,11 +32,32 @@ fn fill_random(buffer: &mut [u8]) {
     }
 }
 
+/// Random bytes of ids, fetched for many at a time. A child process never goes on with its parent's: we start none without a program of its own.
+struct Pool {
+    bytes: [u8; 640],
+    used: usize,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; 640], used: 640 }) };
+}
+
+impl Pool {
+    fn take(&mut self) -> [u8; 10] {
+        if self.used == self.bytes.len() {
+            fill_random(&mut self.bytes);
+            self.used = 0;
+        }
+        let mut random = [0; 10];
+        random.copy_from_slice(&self.bytes[self.used..self.used + 10]);
+        self.used += 10;
+        random
+    }
+}
+
 /// A fresh UUID of version 7.
 pub fn new_uuid() -> Uuid7 {
-    let mut random = [0; 10];
-    fill_random(&mut random);
-    Uuid7::from_parts(now(), random)
+    Uuid7::from_parts(now(), POOL.with_borrow_mut(Pool::take))
 }
 
 /// A fresh event id.

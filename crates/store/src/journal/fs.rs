@@ -403,7 +403,7 @@ impl Drop for FsJournal {
 fn note_lines(job: &Proposal, receipts: &[Receipt], bytes: &[u8], before: usize, added: &mut Vec<Added>) {
     let mut offset = 0;
     for (checked, receipt) in job.events.iter().zip(receipts) {
-        let length = bytes[offset..].iter().position(|b| *b == b'\n').unwrap_or(0);
+        let length = memchr::memchr(b'\n', &bytes[offset..]).unwrap_or(0);
         let body = checked.body();
         added.push(Added {
             id: receipt.id,

@@ -93,7 +93,7 @@ impl LineReader {
         let mut searched = self.start;
         let mut skipped_from = None;
         loop {
-            if let Some(at) = self.buffer[searched..].iter().position(|b| *b == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..]) {
                 let (start, end) = (self.start, searched + at);
                 let place = self.offset;
                 self.offset += (end + 1 - start) as u64;
