@@ -432,9 +432,8 @@ impl Index {
         self.write_out(disk)?;
         // A log with many outdated ends is written anew under another name; `meta` names the one that counts.
         let rows = (self.trace_log.written + self.trace_log.tail.len() as u64) / TRACE as u64;
-        let mut generation = self.generation;
         if self.trace_log.file.is_none() || rows > 4 * self.by_no.len() as u64 + 4096 {
-            generation += 1;
+            self.generation += 1;
             self.trace_log = Column::default();
             self.traces.values_mut().for_each(|row| row.is_dirty = true);
         }
@@ -444,7 +443,7 @@ impl Index {
                 row.is_dirty = false;
             }
         }
-        self.trace_log.write_out(disk, &self.dir.join(format!("traces.{generation}")))?;
+        self.trace_log.write_out(disk, &self.dir.join(format!("traces.{}", self.generation)))?;
         for column in [&self.entries, &self.nodes, &self.trace_log, &self.key_log] {
             if let Some(file) = &column.file {
                 file.sync()?;
@@ -452,7 +451,7 @@ impl Index {
         }
         let meta = Meta {
             count: self.count,
-            generation,
+            generation: self.generation,
             trace_log: self.trace_log.written,
             key_log: self.key_log.written,
             id_max: self.id_max,
@@ -461,9 +460,9 @@ impl Index {
             root: self.frontier(self.count)?.root(),
         };
         write_atomic(disk, &self.dir.join("meta"), meta.to_text(key).as_bytes())?;
-        (self.saved, self.generation) = (self.count, generation);
+        self.saved = self.count;
         for name in disk.list(&self.dir)? {
-            if name.starts_with("traces.") && name != format!("traces.{generation}") {
+            if name.starts_with("traces.") && name != format!("traces.{}", self.generation) {
                 disk.remove(&self.dir.join(name))?;
             }
         }
