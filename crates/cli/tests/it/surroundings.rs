@@ -138,6 +138,26 @@ fn a_full_disk_is_said_and_nothing_acknowledged_is_lost() {
 }
 
 #[test]
+fn a_data_directory_on_another_file_system_works_like_any_other() {
+    use std::os::unix::fs::MetadataExt as _;
+    let home = Home::empty();
+    // Memory that every Linux shows as a file system, linked into the place of the data directory.
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return };
+    std::os::unix::fs::symlink(other.path(), home.data()).unwrap();
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    assert_ne!(device(&home.data()), device(&home.work()), "two file systems");
+    home.run(&["init"]).expect(0);
+    let trace = home.trace();
+    fs::write(home.work().join("log.txt"), "from here").unwrap();
+    home.append(&trace, "a", &json!({"type": "note", "artifacts": [{"path": "log.txt"}]}));
+    home.run(&["trace", "export", &trace, "-o", "out.bundle"]).expect(0);
+    home.run(&["verify", "out.bundle"]).expect(0);
+    home.run(&["trace", "checkpoint"]).expect(0);
+    home.run(&["verify"]).expect(0);
+    home.run(&["doctor"]).expect(0);
+}
+
+#[test]
 fn a_file_in_the_place_of_a_directory_is_an_error_with_a_code() {
     let home = Home::empty();
     fs::write(home.data(), "a file").unwrap();
