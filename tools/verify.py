@@ -603,7 +603,8 @@ def check_proof(report, data, given):
 
 def readers(directory, pattern):
     """The names in a directory that have a form, in order, each with a function that reads the file."""
-    return [(path.name, path.read_bytes) for path in sorted(directory.glob("*")) if re.fullmatch(pattern, path.name)]
+    found = [(path.name, path.read_bytes) for path in sorted(directory.glob("*")) if re.fullmatch(pattern, path.name)]
+    return [(name, read) for name, read in found if int(re.search(r"([0-9]{20})(\.jsonl)?$", name)[1]) <= MAX_INTEGER]
 
 
 @functools.lru_cache(maxsize=None)

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use baton_ledger::record::Line;
-use baton_store::disk::{Disk, DiskFile, Mode};
+use baton_store::disk::{Disk, DiskFile, Mode, sync_shown};
 use baton_store::journal::segments::{self, Found, LineReader};
 use baton_store::{Layout, ReadError, StoredLine};
 
@@ -167,10 +167,10 @@ impl Lines {
                 self.last = [bytes, b"\n"].concat();
                 (self.pos, self.offset) = (pos, offset + bytes.len() as u64 + 1);
                 if self.offset > self.durable {
-                    // The writer may be between its write and its sync.
-                    let length = file.length()?;
-                    file.sync()?;
-                    self.durable = length;
+                    // The writer may be between its write and its sync. What it adds later lies behind what was read here, pre-fill or not.
+                    let read_to = reader.read_to();
+                    sync_shown(&*file)?;
+                    self.durable = read_to;
                 }
                 self.ready.extend(taken);
                 self.reader = Some((reader, file));

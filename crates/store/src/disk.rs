@@ -177,6 +177,27 @@ pub fn make_dirs(dir: &Path, mode: u32) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
+/// Makes durable what is about to be shown. A medium that cannot be written has nothing to sync and says so.
+pub fn sync_shown(file: &dyn DiskFile) -> io::Result<()> {
+    nothing_to_sync(file.sync())
+}
+
+/// The same for the names in a directory.
+pub fn sync_shown_names(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    nothing_to_sync(disk.sync_dir(dir))
+}
+
+fn nothing_to_sync(synced: io::Result<()>) -> io::Result<()> {
+    match synced {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
+}
+
 /// Reads a whole file of at most `max` bytes.
 pub fn read_file(disk: &dyn Disk, path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = disk.open(path, Mode::Read)?;

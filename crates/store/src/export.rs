@@ -14,6 +14,7 @@ use baton_ledger::merkle::{
 use baton_ledger::note::{Checkpoint, Statement, TraceHead};
 use baton_ledger::proof;
 use baton_ledger::record::Line;
+use baton_ledger::verify::file_name;
 
 use crate::journal::checkpoints::NoteDir;
 use crate::ports::{ArtifactStore, History, ReadError, StoredLine, TraceSummary};
@@ -67,9 +68,20 @@ impl Exporter<'_> {
     }
 
     fn kept(&self, statement: &Statement, sign: impl FnOnce() -> String) -> Result<String, Error> {
-        if let Some(note) = self.notes.get(statement) {
-            return Ok(note);
+        let ledger = self.journal.ledger();
+        if let Some((kept, text)) = self.notes.kept(statement) {
+            let is_signed = kept.check(&ledger.origin, &ledger.key).is_ok();
+            match kept.statement == *statement {
+                true if is_signed => return Ok(text),
+                // It says another thing about the same place, under our own name: that is evidence, and stays.
+                false if is_signed => {
+                    let why = format!("a kept note says otherwise: {}", file_name(statement));
+                    return Err(ReadError::Damaged { pos: self.journal.size(), why }.into());
+                }
+                _ => {}
+            }
         }
+        self.journal.settle()?;
         let note = sign();
         self.notes.keep(statement, &note)?;
         Ok(note)

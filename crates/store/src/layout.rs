@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use baton_core::limits::INTEGER_MAX;
+
 /// The paths of one data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -74,6 +76,11 @@ fn segment_name(first_pos: u64) -> String {
 
 /// The position in a segment's name, where the name is one of a segment.
 pub fn parse_segment_name(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".jsonl").filter(|digits| digits.len() == 20)?;
-    digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    position(name.strip_suffix(".jsonl")?)
+}
+
+/// A position or size as it stands in names: twenty digits, and no more than a position can be.
+pub fn position(digits: &str) -> Option<u64> {
+    let is_form = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
+    is_form.then(|| digits.parse().ok()).flatten().filter(|position| *position <= INTEGER_MAX.unsigned_abs())
 }

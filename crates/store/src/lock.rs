@@ -42,15 +42,18 @@ pub struct Owner {
 /// so that of many who wait those win who have waited long.
 const RETRY_MS: [(u64, u64); 4] = [(20, 2), (500, 15), (2_000, 4), (u64::MAX, 1)];
 
+/// Whoever looks who owns the ledger holds the lock for a moment; nobody gives up for that.
+const GRACE: Duration = Duration::from_millis(20);
+
 impl OwnerLock {
     /// Takes the lock, waiting for at most `wait` while another process holds it.
     pub fn acquire(layout: &Layout, wait: Duration) -> Result<OwnerLock, Error> {
         let path = &layout.lock();
         let fail = |source| Error::Io { path: path.to_owned(), source };
-        let waiting = Waiting { path, start: Instant::now(), wait };
-        let turn = File::open(layout.root()).map_err(fail)?;
+        let waiting = Waiting { path, start: Instant::now(), wait: wait.max(GRACE) };
+        let turn = open_dir(layout.root())?;
         waiting.lock(&turn)?;
-        let segments = File::open(layout.events()).map_err(fail)?;
+        let segments = open_dir(&layout.events())?;
         waiting.lock(&segments)?;
         loop {
             let file = open(path).map_err(fail)?;
@@ -70,12 +73,17 @@ impl OwnerLock {
 
     /// Writes down who holds it.
     fn sign(&mut self) -> io::Result<()> {
-        let command = std::env::args().take(3).collect::<Vec<_>>().join(" ");
+        let words = std::env::args_os().take(3).map(|word| word.to_string_lossy().into_owned());
+        let command = words.collect::<Vec<_>>().join(" ");
         let command: String = command.chars().filter(|c| !c.is_control()).take(120).collect();
         self.file.set_len(0)?;
         self.file.seek(io::SeekFrom::Start(0))?;
         writeln!(self.file, "{}\n{command}", std::process::id())
     }
+}
+
+fn open_dir(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })
 }
 
 /// A wait for a lock with an end.

@@ -26,6 +26,9 @@ pub trait History: Send + Sync {
     /// The tree over all durable events.
     fn tree(&self) -> Result<Frontier, ReadError>;
 
+    /// Makes sure that what was shown so far survives a power cut, also where appends promise less. Called before anything is signed about it.
+    fn settle(&self) -> Result<(), ReadError>;
+
     /// A stored node of the tree, by its place in order of completion.
     fn node(&self, index: u64) -> Result<Digest, ReadError>;
 

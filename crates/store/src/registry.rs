@@ -121,14 +121,26 @@ fn everywhere(
     key: KeyId,
     payload: &Payload,
 ) -> Result<Vec<Receipt>, Error> {
-    let (mut events, mut decided_on) = (Vec::new(), Vec::new());
-    for summary in journal.traces().into_iter().filter(|summary| !summary.is_closed) {
-        if journal.keys(summary.trace)?.is_valid(key) {
-            events.push(signed_own(summary.trace, payload.clone(), ledger_key)?);
-            decided_on.push((summary.trace, summary.seq));
+    let mut receipts = Vec::new();
+    loop {
+        let (mut events, mut decided_on) = (Vec::new(), Vec::new());
+        for summary in journal.traces().into_iter().filter(|summary| !summary.is_closed) {
+            if journal.keys(summary.trace)?.is_valid(key) {
+                events.push(signed_own(summary.trace, payload.clone(), ledger_key)?);
+                decided_on.push((summary.trace, summary.seq));
+            }
+        }
+        // The register is in the first round. A trace that bound the key just before that is in the next; none can bind it afterwards.
+        if events.is_empty() {
+            return Ok(receipts);
+        }
+        match journal.append(Proposal { events, decided_on }) {
+            Ok(more) => receipts.extend(more),
+            // Once the register has it, it is carried through.
+            Err(AppendError::Refused(Refusal::HeadMoved { .. })) if !receipts.is_empty() => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(journal.append(Proposal { events, decided_on })?)
 }
 
 /// Puts `key_bound` before the first use of a key in a trace.

@@ -87,6 +87,8 @@ impl<S: Segments> Shared<S> {
                 Ok(None) => return,
                 Err(why) => {
                     lock(&self.turn).error.get_or_insert(why);
+                    // Those who wait for a turn that will not come must look again.
+                    self.moved.notify_all();
                     return;
                 }
             };

@@ -295,6 +295,42 @@ fn a_read_that_fails_makes_the_verdict_unknown() {
 }
 
 #[test]
+fn a_read_that_fails_late_ends_every_worker() {
+    /// A journal, many chunks of lines that are no records, then an error.
+    #[derive(Debug)]
+    struct FailsLate(Vec<u8>, usize);
+    impl Segments for FailsLate {
+        fn next_segment(&mut self) -> Result<Option<u64>, String> {
+            Ok(Some(1))
+        }
+
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
+            let count = self.0.len().min(buffer.len());
+            if count > 0 {
+                buffer[..count].copy_from_slice(&self.0.drain(..count).collect::<Vec<_>>());
+                return Ok(count);
+            }
+            self.1 = self.1.checked_sub(1).ok_or("cannot read")?;
+            buffer.fill(b'{');
+            buffer.iter_mut().step_by(512).for_each(|byte| *byte = b'\n');
+            Ok(buffer.len())
+        }
+    }
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let journal = sample().bytes;
+        for round in 0..60 {
+            let open = || Ok(Box::new(FailsLate(journal.clone(), 40 + round % 7)) as Box<dyn Segments>);
+            let report = verify_journal(&open, None, &Options { threads: 4, ..options(None) });
+            assert_eq!((report.verdict, codes(&report)), (Verdict::Unknown, vec![Code::Unreadable]));
+        }
+        let _ = done.send(());
+    });
+    wait.recv_timeout(std::time::Duration::from_secs(120))
+        .expect("a worker waits for ever, or the report is another");
+}
+
+#[test]
 fn a_torn_line_behind_chunks_of_line_feeds_is_a_torn_tail() {
     let sample = sample();
     let torn = [vec![b'\n'; 2 * CHUNK_BYTES], b"{\"actor\":".to_vec()].concat();

@@ -4,13 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use baton_core::TraceId;
 use baton_core::limits::NOTE_BYTES_MAX;
 use baton_ledger::keyring::LedgerIdentity;
 use baton_ledger::note::{Checkpoint, Note, Statement};
 use baton_ledger::verify::{KeptNote, file_name};
 
 use crate::disk::{Disk, read_file, write_atomic};
-use crate::layout::Layout;
+use crate::layout::{Layout, position};
 
 /// Held while a note is put in place.
 static KEEPING: Mutex<()> = Mutex::new(());
@@ -73,17 +74,16 @@ impl NoteDir {
         self.latest_copy().or_else(search)
     }
 
-    /// A note that is kept already.
-    pub fn get(&self, statement: &Statement) -> Option<String> {
+    /// The note that is kept in the place of this one, and its text; not verified.
+    pub fn kept(&self, statement: &Statement) -> Option<(Note, String)> {
         let bytes = read_file(&*self.disk, &self.path(statement), NOTE_BYTES_MAX as u64).ok()?;
-        Note::parse(&bytes).ok().filter(|note| note.statement == *statement)?;
-        String::from_utf8(bytes).ok()
+        Some((Note::parse(&bytes).ok()?, String::from_utf8(bytes).ok()?))
     }
 
     /// Sizes of the kept checkpoints, ascending.
     pub fn sizes(&self) -> io::Result<Vec<u64>> {
         let names = self.disk.list(&self.layout.checkpoints())?;
-        let mut sizes: Vec<u64> = names.iter().filter_map(|name| digits(name)).collect();
+        let mut sizes: Vec<u64> = names.iter().filter_map(|name| position(name)).collect();
         sizes.sort_unstable();
         Ok(sizes)
     }
@@ -117,15 +117,13 @@ impl NoteDir {
         };
         let mut names = self.disk.list(&self.layout.checkpoints())?;
         names.sort_unstable();
-        names.into_iter().filter(|name| digits(name).is_some()).try_for_each(&mut take)?;
+        names.into_iter().filter(|name| position(name).is_some()).try_for_each(&mut take)?;
         let mut heads = self.disk.list(&self.layout.trace_heads())?;
-        heads.retain(|name| name.rsplit_once('-').is_some_and(|(_, seq)| digits(seq).is_some()));
+        let is_head =
+            |(trace, seq): (&str, &str)| trace.parse::<TraceId>().is_ok() && position(seq).is_some();
+        heads.retain(|name| name.rsplit_once('-').is_some_and(is_head));
         heads.sort_unstable();
         heads.into_iter().map(|name| format!("traces/{name}")).try_for_each(&mut take)?;
         Ok(out)
     }
-}
-
-fn digits(name: &str) -> Option<u64> {
-    (name.len() == 20 && name.bytes().all(|b| b.is_ascii_digit())).then(|| name.parse().ok()).flatten()
 }

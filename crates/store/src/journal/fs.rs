@@ -345,7 +345,7 @@ impl FsJournal {
         for checked in &job.events {
             let trace = checked.body().trace;
             if let Some(positions) = core.keys_unread.remove(&trace) {
-                match self.reading.read_keys(&positions) {
+                match self.reading.read_keys(trace, &positions) {
                     Ok(keys) => core.chain.set_keys(trace, keys),
                     Err(error) => {
                         core.keys_unread.insert(trace, positions);

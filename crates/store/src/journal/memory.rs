@@ -121,6 +121,10 @@ impl History for MemoryJournal {
         Ok(self.lock().chain.frontier().clone())
     }
 
+    fn settle(&self) -> Result<(), ReadError> {
+        Ok(())
+    }
+
     fn node(&self, index: u64) -> Result<Digest, ReadError> {
         let found = usize::try_from(index).ok().and_then(|index| self.lock().nodes.get(index).copied());
         found.ok_or_else(|| ReadError::Damaged { pos: index, why: "no such node".into() })

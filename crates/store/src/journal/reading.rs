@@ -7,14 +7,15 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use baton_core::{Digest, EventId, TraceId};
 use baton_ledger::body::KeyEvent;
+use baton_ledger::hash::leaf;
 use baton_ledger::keyring::{KeyRing, LedgerIdentity};
-use baton_ledger::merkle::Frontier;
+use baton_ledger::merkle::{Frontier, check_inclusion, prove_inclusion};
 use baton_ledger::record::Line;
 use baton_ledger::seal::Past;
 
 use super::index::{Entry, Index};
 use super::recover::{self, Tail};
-use crate::disk::{Disk, DiskFile, Mode};
+use crate::disk::{Disk, DiskFile, Mode, sync_shown, sync_shown_names};
 use crate::layout::Layout;
 use crate::ports::{History, OpenError, ReadError, StoredLine, TraceSummary};
 
@@ -49,12 +50,18 @@ impl Reading {
         let mut open = None;
         let read = |pos: &u64| {
             let entry = index.entry(*pos).map_err(self.index_error())?;
-            self.line(*pos, &entry, &mut open)
+            self.line(&index, *pos, &entry, &mut open)
         };
         positions.iter().map(read).collect()
     }
 
-    fn line(&self, pos: u64, entry: &Entry, open: &mut OpenSegment) -> Result<StoredLine, ReadError> {
+    fn line(
+        &self,
+        index: &Index,
+        pos: u64,
+        entry: &Entry,
+        open: &mut OpenSegment,
+    ) -> Result<StoredLine, ReadError> {
         let path = self.layout.segment(entry.segment);
         let fail = |source| ReadError::Io { path: path.clone(), source };
         let file = match open {
@@ -71,24 +78,57 @@ impl Reading {
         if line.link_hash(&line.body_digest()) != line.hash {
             return Err(damaged("its hash does not fit its content".into()));
         }
-        if (line.pos, line.seq, line.id) != (pos, entry.seq, entry.id) {
+        let trace = index.trace_of(entry.trace_no);
+        if (line.pos, line.seq, line.id, Some(line.trace)) != (pos, entry.seq, entry.id, trace) {
             return Err(damaged("it is not the record that the index knows".into()));
         }
         Ok(StoredLine { pos, text: line.text.to_owned() })
     }
 
-    /// The keys that the key events at these positions leave behind.
-    pub(super) fn read_keys(&self, positions: &[u64]) -> Result<KeyRing, ReadError> {
+    /// The keys that the key events of a trace leave behind. Who may sign hangs on them, so they are believed only as the ledger signed them and where
+    /// they stand in its tree.
+    pub(super) fn read_keys(&self, trace: TraceId, positions: &[u64]) -> Result<KeyRing, ReadError> {
         let mut keys = KeyRing::default();
         for stored in self.lines(positions)? {
             let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
             let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
             let event = line.to_payload().ok().as_ref().and_then(KeyEvent::of);
             let event = event.ok_or_else(|| damaged("not a key event".into()))?;
-            let signer = line.sig.map(|sig| sig.key);
-            keys.apply(&self.ledger, &event, signer).map_err(|fault| damaged(fault.to_string()))?;
+            let sig = line.sig.filter(|sig| {
+                sig.key == self.ledger.key.id()
+                    && self.ledger.key.verify_event(&line.body_digest(), &sig.value)
+            });
+            if sig.is_none() || line.trace != trace {
+                return Err(damaged("a key event that the ledger did not sign for this trace".into()));
+            }
+            if !self.is_in_tree(stored.pos, &line.hash)? {
+                return Err(damaged("a key event that is not the one that was sealed here".into()));
+            }
+            keys.apply(&self.ledger, &event, sig.map(|sig| sig.key))
+                .map_err(|fault| damaged(fault.to_string()))?;
         }
         Ok(keys)
+    }
+}
+
+impl Reading {
+    /// Whether the event at a position is the one that the tree was made of.
+    fn is_in_tree(&self, pos: u64, hash: &Digest) -> Result<bool, ReadError> {
+        let index = self.index();
+        let prove = || {
+            let path = prove_inclusion(pos - 1, index.count(), |at| index.node(at))?;
+            let root = index.frontier(index.count())?.root();
+            Ok(check_inclusion(pos - 1, index.count(), leaf(hash), &path, &root))
+        };
+        prove().map_err(self.index_error())
+    }
+
+    /// Makes everything durable that can be read, whatever appends promise.
+    fn settle(&self) -> io::Result<()> {
+        match self.index().end()? {
+            Some(end) => sync_shown(&*self.disk.open(&self.layout.segment(end.segment), Mode::Read)?),
+            None => Ok(()),
+        }
     }
 }
 
@@ -128,6 +168,12 @@ impl<T: Reads> History for T {
         index.frontier(index.count()).map_err(reading.index_error())
     }
 
+    fn settle(&self) -> Result<(), ReadError> {
+        self.reading()
+            .settle()
+            .map_err(|source| ReadError::Io { path: self.reading().layout.events(), source })
+    }
+
     fn node(&self, at: u64) -> Result<Digest, ReadError> {
         self.reading().index().node(at).map_err(self.reading().index_error())
     }
@@ -142,7 +188,7 @@ impl<T: Reads> History for T {
 
     fn keys(&self, trace: TraceId) -> Result<KeyRing, ReadError> {
         let positions = self.reading().index().key_events(trace).to_vec();
-        self.reading().read_keys(&positions)
+        self.reading().read_keys(trace, &positions)
     }
 
     fn read(&self, from: u64, limit: usize) -> Result<Vec<StoredLine>, ReadError> {
@@ -176,7 +222,10 @@ impl Reader {
         let opened = recover::open(&disk, layout, Mode::Read)?;
         // The writer may be between its write and its sync. Only the last segment can hold such bytes.
         let path = layout.segment(opened.end.segment);
-        disk.open(&path, Mode::Read).and_then(|file| file.sync()).map_err(OpenError::io("sync", &path))?;
+        disk.open(&path, Mode::Read)
+            .and_then(|file| sync_shown(&*file))
+            .and_then(|()| sync_shown_names(&*disk, &layout.events()))
+            .map_err(OpenError::io("sync", &path))?;
         let index = RwLock::new(opened.index);
         let reading = Reading { disk, layout: layout.clone(), ledger: opened.ledger, index };
         Ok(Reader { reading, tail: opened.tail })

@@ -87,7 +87,12 @@ impl LineReader {
         LineReader { file, offset, buffer: Vec::new(), start: 0 }
     }
 
-    /// The next line. After `Broken` at an over-long line, reading goes on behind its end.
+    /// Up to where the file was read.
+    pub fn read_to(&self) -> u64 {
+        self.offset + (self.buffer.len() - self.start) as u64
+    }
+
+    /// The next line. After `Broken` at an over-long line, reading goes on behind its end, or in its middle where it is far too long.
     pub fn next_line(&mut self) -> io::Result<Found<'_>> {
         let line_max = LINE_BYTES_MAX;
         let mut searched = self.start;

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use baton_core::ArtifactRef;
+use baton_core::{ArtifactRef, Digest};
 use baton_ledger::body::Body;
+use baton_ledger::note::Checkpoint;
 use baton_ledger::seal::Checked;
 use baton_store::export::Error;
-use baton_store::{ArtifactStore as _, Journal as _, Layout, Options, Workspace};
+use baton_store::{ArtifactStore as _, Journal as _, Layout, Options, ReadError, Workspace};
 use baton_testkit::builders::{decision, event};
 use serde_json::json;
 
@@ -68,4 +69,22 @@ fn a_new_ledger_in_a_new_directory_has_all_its_directories_and_keys() {
     assert!(made.layout.dirs().iter().all(|dir| dir.is_dir()));
     assert_eq!(mode(made.keys.dir()), 0o700);
     assert_eq!(mode(&made.keys.path(made.ledger_key.id())), 0o600);
+}
+
+#[test]
+fn a_kept_note_is_handed_out_only_if_it_would_convince_and_another_history_is_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = create(dir.path(), Options::default());
+    let (checkpoint, note) = made.exporter().checkpoint().unwrap();
+    let path = dir.path().join(format!("data/checkpoints/{:020}", checkpoint.size));
+    // A byte of the signature decayed: it is signed again.
+    fs::write(&path, note.replacen(" baton/", " Baton/", 1)).unwrap();
+    assert_eq!(made.exporter().checkpoint().unwrap().1, note);
+    assert_eq!(fs::read_to_string(&path).unwrap(), note);
+    // The ledger itself once said another thing.
+    let other = Checkpoint { root: Digest::ZERO, ..checkpoint }.sign(&made.ledger_key);
+    fs::write(&path, &other).unwrap();
+    assert!(matches!(made.exporter().checkpoint(), Err(Error::Read(ReadError::Damaged { .. }))));
+    assert!(made.exporter().prove(1).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), other);
 }

@@ -218,3 +218,26 @@ fn an_index_that_the_ledger_did_not_sign_is_rebuilt() {
         fs::write(&meta, text).unwrap();
     });
 }
+
+#[test]
+fn a_key_event_that_was_changed_behind_a_checkpoint_gives_nobody_a_key() {
+    let dir = ledger();
+    let layout = Layout::new(dir.path());
+    let path = layout.segment(1);
+    let text = fs::read_to_string(&path).unwrap();
+    let (at, old) = text.lines().enumerate().find(|(_, line)| line.contains("key_bound")).unwrap();
+    // The same length, so that every other line stays where it is; the hash is made to fit.
+    let new = old.replace("\"roles\":[\"executor\"]", "\"roles\":[\"operator\"]");
+    let line = Line::parse(new.as_bytes()).unwrap();
+    let new = new.replace(&line.hash.to_string(), &line.link_hash(&line.body_digest()).to_string());
+    assert!(new != old && new.len() == old.len());
+    let changed: String = text
+        .lines()
+        .enumerate()
+        .map(|(n, line)| format!("{}\n", if n == at { &new } else { line }))
+        .collect();
+    fs::write(&path, changed).unwrap();
+    let reader = Reader::open(Arc::new(RealDisk), &layout).unwrap();
+    assert!(matches!(reader.keys(baton_core::TraceId::Ledger), Err(ReadError::Damaged { pos: 2, .. })));
+    assert!(registry::agent_key(&reader, &agent("worker")).is_err());
+}

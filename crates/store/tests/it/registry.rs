@@ -43,3 +43,31 @@ fn what_is_batons_own_is_bound_to_nobody_else() {
     let rotated = registry::rotate(&journal, &key, &agent("worker"), secret(3).public(), &[Role::System]);
     assert!(matches!(rotated, Err(Error::OwnRole)));
 }
+
+#[test]
+fn a_key_that_is_revoked_just_after_its_first_use_in_a_trace_ends_there_too() {
+    let (key, worker) = (secret(1), agent("worker"));
+    let journal = MemoryJournal::new(identity(&key), &key).unwrap();
+    let rounds = 40;
+    for round in 0..rounds {
+        let signer = secret(10 + round);
+        registry::bind(&journal, &key, &worker, signer.public(), &[Role::Executor]).unwrap();
+        let registered = registry::agent_key(&journal, &worker).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let trace = new_trace();
+                    let mut first_use = decision(Vec::new());
+                    // Refused or not, as it happens; what counts is what is valid afterwards.
+                    if registry::preface(&journal, &key, trace, &registered, &mut first_use).is_ok() {
+                        let _ = journal.append(first_use);
+                    }
+                });
+            }
+            scope.spawn(|| while registry::revoke(&journal, &key, &worker, "left").is_err() {});
+        });
+        for summary in journal.traces() {
+            assert!(!journal.keys(summary.trace).unwrap().is_valid(signer.id()), "round {round}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_core::limits::LINE_BYTES_MAX;
 use baton_core::{Digest, EventId, TraceId, Uuid7};
 use baton_ledger::key::{PublicKey, SecretKey, Signature};
 
@@ -48,7 +49,7 @@ impl Entry {
         if number(&bytes[64..72])? != fnv1a(pos, &bytes[..64]) {
             return None;
         }
-        Some(Entry {
+        let entry = Entry {
             id: EventId::new(Uuid7::from_bytes(bytes[..16].try_into().ok()?)?),
             segment: number(&bytes[16..24])?,
             offset: number(&bytes[24..32])?,
@@ -57,7 +58,9 @@ impl Entry {
             seq: number(&bytes[40..48])?,
             prev_pos: number(&bytes[48..56])?,
             skip_pos: number(&bytes[56..64])?,
-        })
+        };
+        let fits = entry.length as usize <= LINE_BYTES_MAX && entry.offset <= 1 << 53;
+        fits.then_some(entry)
     }
 }
 

@@ -218,6 +218,11 @@ impl Index {
         self.by_no.iter().filter_map(|trace| self.trace(*trace))
     }
 
+    /// The trace with this number.
+    pub fn trace_of(&self, no: u32) -> Option<TraceId> {
+        self.by_no.get(no as usize).copied()
+    }
+
     /// Positions of the key events of a trace.
     pub fn key_events(&self, trace: TraceId) -> &[u64] {
         self.keys.get(&trace).map_or(&[], Vec::as_slice)
