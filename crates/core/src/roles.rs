@@ -57,6 +57,14 @@ impl FromStr for Role {
     }
 }
 
+/// Whether events of this type close something: what they say they have seen must be the head.
+pub fn closes(event_type: &str) -> bool {
+    matches!(
+        event_type,
+        "final_statement_signed" | "verification_run_completed" | "trace_aborted" | "override_recorded"
+    )
+}
+
 /// The only role that may emit events of this type, or `None` where every role may.
 pub fn role_required(event_type: &str) -> Option<Role> {
     Some(match event_type {

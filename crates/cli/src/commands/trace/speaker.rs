@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use baton_core::limits::CLOCK_SKEW_MS_MAX;
 use baton_core::offer::{self, Offer};
-use baton_core::roles::{must_be_signed, role_required};
+use baton_core::roles::{closes, must_be_signed, role_required};
 use baton_core::{Actor, AgentName, Event, KeyId, Payload, Role, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
@@ -132,7 +132,9 @@ impl Speaker<'_> {
         let mut proposal = Proposal { events: Vec::new(), decided_on: Vec::new() };
         let (mut own, mut signers, mut prepared) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for draft in decision.events {
-            proposal.decided_on.extend(closes_something(&draft).map(|seq| (self.trace, seq)));
+            // A moved head is then a conflict, not a surprise.
+            let seen = draft.seen.filter(|_| closes(draft.event_type.as_str()));
+            proposal.decided_on.extend(seen.map(|seen| (self.trace, seen.seq)));
             prepared.push(self.prepare(workspace, agents, draft)?);
         }
         for event in prepared {
@@ -333,11 +335,4 @@ fn expect_signer(event: &Event, known: &Known) -> Result<(), CliError> {
     // The new key must do for this event too.
     roles.extend(required.filter(|role| !roles.contains(role)));
     Err(error.cause(format!("{agent} has no valid key: {why}")).hint(new_key(agent, &roles)))
-}
-
-/// The types that close something must have seen the head they close; a moved head is then a conflict, not a surprise.
-fn closes_something(draft: &Draft) -> Option<u64> {
-    let closing =
-        ["final_statement_signed", "verification_run_completed", "trace_aborted", "override_recorded"];
-    draft.seen.filter(|_| closing.contains(&draft.event_type.as_str())).map(|seen| seen.seq)
 }
