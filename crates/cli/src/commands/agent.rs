@@ -26,8 +26,7 @@ use crate::ui::shell;
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let agent = &args.agent;
     if agent.as_str() == OWN_AGENT {
-        let what = format!("the agent name `{OWN_AGENT}` stands for Baton itself");
-        return Err(CliError::new(Code::AgentReserved, what).hint("baton agent key NAME").into());
+        return Err(CliError::from(registry::Error::OwnName).hint("baton agent key NAME").into());
     }
     if let Some(reason) = &args.reason {
         expect_length("the reason", reason, REASON_CHARS_MAX)?;

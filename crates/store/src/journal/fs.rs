@@ -69,8 +69,6 @@ pub struct FsJournal {
     core: Mutex<Core>,
     reading: Reading,
     keeper: Keeper,
-    key: Arc<SecretKey>,
-    checkpoint_after: Duration,
 }
 
 /// What a caller of `append` gets.
@@ -192,10 +190,10 @@ impl FsJournal {
         index: Index,
     ) -> FsJournal {
         let notes = NoteDir::new(disk.clone(), layout);
-        let keeper = Keeper::new(notes, ledger.clone(), key.clone(), options);
+        let keeper = Keeper::new(notes, ledger.clone(), key, options);
         let reading = Reading { disk, layout: layout.clone(), ledger, index: RwLock::new(index) };
         let (sequencer, core) = (Sequencer::default(), Mutex::new(core));
-        FsJournal { sequencer, core, reading, keeper, key, checkpoint_after: options.checkpoint_after }
+        FsJournal { sequencer, core, reading, keeper }
     }
 
     /// Moves torn bytes aside and records it. A crash on the way leaves either the torn bytes or the record, never neither.
@@ -253,7 +251,9 @@ impl FsJournal {
             core.segment.close().map_err(OpenError::io("close", layout.events()))?;
             let mut index = self.index_mut();
             if index.saved() != index.count() {
-                index.save(&*self.reading.disk, &self.key).map_err(OpenError::io("save", layout.index()))?;
+                index
+                    .save(&*self.reading.disk, self.keeper.key())
+                    .map_err(OpenError::io("save", layout.index()))?;
             }
         }
         drop(core);
@@ -265,7 +265,7 @@ impl FsJournal {
         let first = self.read(self.keeper.covered() + 1, 1).unwrap_or_default();
         let line = first.first().and_then(|stored| Line::parse(stored.text.as_bytes()).ok());
         let age_ms = line.map_or(0, |line| clock::now().unix_ms() - line.at.unix_ms());
-        u128::from(age_ms.max(0).unsigned_abs()) >= self.checkpoint_after.as_millis()
+        u128::from(age_ms.max(0).unsigned_abs()) >= self.keeper.checkpoint_after().as_millis()
     }
 
     /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
@@ -386,7 +386,7 @@ impl FsJournal {
             let _ = disk
                 .open(&segment, Mode::Write)
                 .and_then(|file| file.sync())
-                .and_then(|()| index.save(disk, &self.key));
+                .and_then(|()| index.save(disk, self.keeper.key()));
         } else if index.pending() > INDEX_PENDING_MAX {
             let _ = index.write_out(disk);
         }

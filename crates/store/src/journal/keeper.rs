@@ -104,6 +104,16 @@ impl Keeper {
         }
     }
 
+    /// The ledger's key, which signs the index too.
+    pub(crate) fn key(&self) -> &SecretKey {
+        &self.inner.key
+    }
+
+    /// How long events wait for a checkpoint at most.
+    pub(crate) fn checkpoint_after(&self) -> Duration {
+        self.inner.options.checkpoint_after
+    }
+
     /// Number of events that the latest checkpoint covers.
     pub(crate) fn covered(&self) -> u64 {
         self.inner.lock().signed

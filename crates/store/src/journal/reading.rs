@@ -109,9 +109,7 @@ impl Reading {
         }
         Ok(keys)
     }
-}
 
-impl Reading {
     /// Whether the event at a position is the one that the tree was made of.
     fn is_in_tree(&self, pos: u64, hash: &Digest) -> Result<bool, ReadError> {
         let index = self.index();
@@ -125,7 +123,9 @@ impl Reading {
 
     /// Makes everything durable that can be read, whatever appends promise.
     fn settle(&self) -> io::Result<()> {
-        match self.index().end()? {
+        // Asked first, so that no append waits for the disk here.
+        let end = self.index().end()?;
+        match end {
             Some(end) => sync_shown(&*self.disk.open(&self.layout.segment(end.segment), Mode::Read)?),
             None => Ok(()),
         }
