@@ -119,7 +119,7 @@ macro_rules! debug_as_display {
         }
     )*};
 }
-debug_as_display!(Uuid7, EventId, TraceId, Digest, KeyId, LedgerId);
+debug_as_display!(Uuid7, EventId, TraceId, Digest, KeyId, LedgerId, RunId, SessionId);
 
 /// Declares an identifier that is a prefix and a UUID of version 7.
 macro_rules! uuid_id {
@@ -164,6 +164,15 @@ uuid_id!(
 uuid_id!(
     /// The identity of one ledger; names its state directory.
     LedgerId, "led_", "a ledger id (led_ and a UUID of version 7)"
+);
+
+uuid_id!(
+    /// The identity of one attempt at a task under one lease.
+    RunId, "run_", "a run id (run_ and a UUID of version 7)"
+);
+uuid_id!(
+    /// The identity of one supervised conversation with an agent.
+    SessionId, "sess_", "a session id (sess_ and a UUID of version 7)"
 );
 
 /// The identity of a trace: the reserved `ledger`, or `trc_` and a UUID of version 7.
@@ -328,6 +337,45 @@ macro_rules! text_id {
     };
 }
 
+/// Longest suffix of a task's id: room for every counter, and for the ids of other systems.
+const TASK_SUFFIX_MAX: usize = 32;
+
+fn is_task_id(b: &[u8]) -> bool {
+    let Some((date, suffix)) = b.strip_prefix(b"TASK-").and_then(|rest| rest.split_at_checked(11)) else {
+        return false;
+    };
+    let is_dated = date.iter().enumerate().all(|(i, c)| match i {
+        4 | 7 | 10 => *c == b'-',
+        _ => c.is_ascii_digit(),
+    });
+    let is_numbered = match suffix.len() {
+        3 => suffix.iter().all(u8::is_ascii_digit),
+        4..=TASK_SUFFIX_MAX => suffix.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()),
+        _ => false,
+    };
+    is_dated && is_numbered
+}
+
+impl TaskId {
+    /// The id of the n-th task of a day.
+    pub fn of_day(day: Timestamp, number: u64) -> Self {
+        let date = &day.to_string()[..10];
+        TaskId(format!("TASK-{date}-{number:03}").into())
+    }
+
+    /// The date in the id, and its number where the suffix is one.
+    pub fn parts(&self) -> (&str, Option<u64>) {
+        let suffix = &self.0[16..];
+        let is_number = suffix.bytes().all(|c| c.is_ascii_digit());
+        (&self.0[5..15], if is_number { suffix.parse().ok() } else { None })
+    }
+
+    /// The same id as the ledger carries it.
+    pub fn to_token(&self) -> Token {
+        Token(self.0.clone())
+    }
+}
+
 fn is_name(b: &[u8], length_max: usize, extra: &[u8]) -> bool {
     let plain = |c: &u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     !b.is_empty() && b.len() <= length_max && plain(&b[0]) && b.iter().all(|c| plain(c) || extra.contains(c))
@@ -351,6 +399,13 @@ text_id!(
     Token,
     "1 to 128 of A-Z a-z 0-9 . _ -",
     |b| (1..=128).contains(&b.len()) && b.iter().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(c))
+);
+text_id!(
+    /// The id of a task: `TASK-`, its date, and a number of three digits or more. Ids that other systems gave, with a longer suffix of
+    /// lower-case letters and digits, are taken too.
+    TaskId,
+    "a task id (TASK-YYYY-MM-DD- and three or more digits, or a longer suffix of a-z 0-9)",
+    |b| is_task_id(b)
 );
 text_id!(
     /// The type of an event, such as `task.transitioned` or `tool_intent_signed`.
@@ -389,6 +444,9 @@ mod tests {
         round_trip::<AgentName>("swe-backend_2.x");
         round_trip::<Token>("TASK-2026-01-01-001");
         round_trip::<TypeName>("task.transitioned");
+        round_trip::<TaskId>("TASK-2026-02-09-057");
+        round_trip::<TaskId>("TASK-2026-02-09-1000");
+        round_trip::<TaskId>("TASK-2026-02-09-k3v9wq2m");
         round_trip::<Origin>("baton/0192f0c1");
     }
 
@@ -403,6 +461,15 @@ mod tests {
         assert!("baton/trace/x".parse::<Origin>().is_err());
         for name in ["", "Agent", "-a", "a b", &"a".repeat(65)] {
             assert!(name.parse::<AgentName>().is_err(), "{name:?}");
+        }
+        for id in [
+            "TASK-2026-02-09-57",
+            "TASK-2026-02-09-abc",
+            "TASK-2026-2-9-057",
+            "task-2026-02-09-057",
+            "TASK-2026-02-09-0/1",
+        ] {
+            assert!(id.parse::<TaskId>().is_err(), "{id:?}");
         }
         let error = "x".repeat(500).parse::<Digest>().unwrap_err();
         assert_eq!(error.got.len(), 80, "what came is bounded");

@@ -9,10 +9,14 @@ pub mod ids;
 pub mod limits;
 pub mod offer;
 pub mod roles;
+pub mod task;
 pub mod time;
 
 pub use decision::Decision;
 pub use event::{Actor, ArtifactRef, Durability, Event, EventType, KeyGrant, Payload, Seen};
-pub use ids::{AgentName, Digest, EventId, KeyId, LedgerId, Origin, PublicKeyText, Token, TraceId, Uuid7};
+pub use ids::{
+    AgentName, Digest, EventId, KeyId, LedgerId, Origin, PublicKeyText, RunId, SessionId, TaskId, Token,
+    TraceId, Uuid7,
+};
 pub use roles::Role;
 pub use time::Timestamp;
