@@ -425,6 +425,8 @@ text_id!(
         && b[8..51].iter().all(|c| c.is_ascii_alphanumeric() || b"+/".contains(c))
 );
 
+crate::as_text!(EventId, TraceId, RunId, SessionId, Digest, AgentName, Token, TaskId);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,25 @@
 //! Nothing here reads a clock, a file, the network or a source of randomness: those arrive as values. Start at
 //! [`event`], then [`ids`].
 
+/// Stores a type as the text that it prints and parses.
+macro_rules! as_text {
+    ($($name:ty),* $(,)?) => {$(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+pub(crate) use as_text;
+
 pub mod decision;
 pub mod event;
 pub mod ids;

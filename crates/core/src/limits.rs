@@ -74,3 +74,25 @@ pub const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// How long a command waits for the owner's lock, in milliseconds.
 pub const LOCK_WAIT_MS: u64 = 10_000;
+
+/// Longest title of a task, in characters. It is one line of a list.
+pub const TITLE_CHARS_MAX: usize = 256;
+
+/// Longest text of a task, in bytes. Escaped as JSON it still fits one line of the journal; what is longer is a file in `inputs/`.
+pub const BODY_BYTES_MAX: usize = 128 << 10;
+
+/// Most tasks that one depends on.
+pub const DEPENDENCIES_MAX: usize = 256;
+
+/// Largest `metadata` of a task, in bytes of JSON.
+pub const METADATA_BYTES_MAX: usize = 64 << 10;
+
+/// Most tags of a task, and the longest one in characters.
+pub const TAGS_MAX: usize = 64;
+pub const TAG_CHARS_MAX: usize = 64;
+
+/// Longest reason of a transition, in characters.
+pub const REASON_CHARS_MAX: usize = 512;
+
+/// Longest entry of the work log, in characters.
+pub const LOG_CHARS_MAX: usize = 10_000;

@@ -28,6 +28,11 @@ impl Timestamp {
         Timestamp(ms.clamp(YEAR_0, YEAR_10000 - 1))
     }
 
+    /// The moment this many milliseconds later, or the last one that there is.
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Timestamp::nearest(self.0.saturating_add(ms))
+    }
+
     /// Milliseconds since 1970.
     pub fn unix_ms(self) -> i64 {
         self.0
@@ -50,6 +55,8 @@ impl FromStr for Timestamp {
         parse(text.as_bytes()).ok_or_else(|| Error(text.chars().take(40).collect()))
     }
 }
+
+crate::as_text!(Timestamp);
 
 fn parse(b: &[u8]) -> Option<Timestamp> {
     if b.len() != 24 {

@@ -42,6 +42,8 @@ macro_rules! words {
                 }
             }
         }
+
+        crate::as_text!($name);
     };
 }
 

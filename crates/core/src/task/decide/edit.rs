@@ -1,0 +1,183 @@
+//! Edits by a person, in the file or by command: field by field, checked like everything else.
+
+use serde_json::{Map, Value};
+
+use super::create::expect_fitting;
+use super::{Act, Decided, Moment};
+use crate::event::{Actor, ArtifactRef};
+use crate::ids::{AgentName, TaskId};
+use crate::limits::{METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use crate::task::event::{EditRefused, Edited};
+use crate::task::{Board, Priority, Refusal, Routing, Task, TaskEvent};
+use crate::time::Timestamp;
+
+/// What a person wants to be different. Keys are those of the file; an absent value is null.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    pub task: TaskId,
+    pub fields: Map<String, Value>,
+    /// The file as the person left it, stored.
+    pub file: Option<ArtifactRef>,
+}
+
+/// An edit that makes no sense, so that it can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedEdit {
+    pub task: TaskId,
+    pub reason: String,
+    /// Where the person's version is kept.
+    pub quarantine: Option<String>,
+    pub file: Option<ArtifactRef>,
+}
+
+/// The keys of a task's file that a person may change, and the two parts of its body.
+pub const EDITABLE: &[&str] =
+    &["title", "priority", "routing", "dependsOn", "parentId", "notBefore", "metadata", "body", "workLog"];
+
+impl Board {
+    /// Takes an edit in. Fields that are as they should be already change nothing.
+    pub fn edit(&self, edit: &Edit, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+        let mut act = Act::on(self, &edit.task, moment)?;
+        let mut fields = Map::new();
+        for (key, value) in &edit.fields {
+            let value = self.checked(&act.task, key, value)?;
+            fields.insert(key.clone(), value);
+        }
+        if fields.is_empty() && edit.file.is_none() {
+            return Ok(Decided::nothing());
+        }
+        let layout = edit.file.as_ref().map(|file| file.sha256);
+        let edited = TaskEvent::Edited(Edited { fields, layout });
+        act.emit_with(by, &edited, edit.file.iter().cloned().collect());
+        Ok(act.done())
+    }
+
+    /// Records that an edit was not taken in.
+    pub fn refuse_edit(&self, refused: &RefusedEdit, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+        let mut act = Act::on(self, &refused.task, moment)?;
+        let event = TaskEvent::EditRefused(EditRefused {
+            reason: refused.reason.clone(),
+            quarantine: refused.quarantine.clone(),
+            layout: None,
+        });
+        act.emit_with(by, &event, refused.file.iter().cloned().collect());
+        Ok(act.done())
+    }
+
+    /// One field as it will be stored.
+    fn checked(&self, task: &Task, key: &str, value: &Value) -> Result<Value, Refusal> {
+        let refuse = |field: &'static str, expected: &str| Refusal::Field {
+            field,
+            expected: expected.to_owned(),
+            got: value.to_string().chars().take(80).collect(),
+        };
+        match key {
+            "title" => {
+                let title = value.as_str().ok_or_else(|| refuse("title", "a string"))?;
+                expect_fitting(Some(title), None)?;
+            }
+            "body" | "workLog" => {
+                let body = value.as_str().ok_or_else(|| refuse("body", "a string"))?;
+                expect_fitting(None, Some(body))?;
+            }
+            "priority" => {
+                let word = value.as_str().unwrap_or_default();
+                word.parse::<Priority>().map_err(|e| refuse("priority", e.expected))?;
+            }
+            "routing" => return read_routing(value).map(|routing| routing.to_json()),
+            "dependsOn" => {
+                let expected = "a list of task ids";
+                let list = value.as_array().ok_or_else(|| refuse("dependsOn", expected))?;
+                let ids: Option<Vec<TaskId>> = list.iter().map(|id| id.as_str()?.parse().ok()).collect();
+                self.expect_dependencies(&task.id, &ids.ok_or_else(|| refuse("dependsOn", expected))?)?;
+            }
+            "parentId" => match value {
+                Value::Null => {}
+                value => {
+                    let id = value.as_str().and_then(|id| id.parse::<TaskId>().ok());
+                    let id = id.ok_or_else(|| refuse("parentId", "a task id, or nothing"))?;
+                    if id == task.id || self.get(&id).is_none() {
+                        return Err(Refusal::ParentNotFound(id));
+                    }
+                }
+            },
+            "notBefore" => match value {
+                Value::Null => {}
+                value => {
+                    let at = value.as_str().and_then(|at| at.parse::<Timestamp>().ok());
+                    at.ok_or_else(|| {
+                        refuse("notBefore", "a time like 2026-01-31T09:30:00.000Z, or nothing")
+                    })?;
+                }
+            },
+            "metadata" => {
+                let expected = "a mapping";
+                let map = value.as_object().ok_or_else(|| refuse("metadata", expected))?;
+                if value.to_string().len() > METADATA_BYTES_MAX {
+                    return Err(refuse("metadata", "at most 64 KiB"));
+                }
+                if !map.get("reviewRequired").is_none_or(Value::is_boolean) {
+                    return Err(refuse("metadata", "reviewRequired to be true or false"));
+                }
+                // How deep it is in a chain of handoffs, and why it is blocked, are Baton's to say.
+                for own in ["delegationDepth", "blockReason"] {
+                    if map.get(own) != task.metadata.get(own) {
+                        return Err(refuse("metadata", &format!("{own} left as it is")));
+                    }
+                }
+            }
+            other => {
+                return Err(Refusal::Field {
+                    field: "frontmatter",
+                    expected: format!("{} to change, which only Baton does not write", EDITABLE.join(", ")),
+                    got: other.chars().take(80).collect(),
+                });
+            }
+        }
+        Ok(value.clone())
+    }
+}
+
+/// Reads who should take a task.
+pub fn read_routing(value: &Value) -> Result<Routing, Refusal> {
+    let refuse = |expected: &str| Refusal::Field {
+        field: "routing",
+        expected: expected.to_owned(),
+        got: value.to_string().chars().take(80).collect(),
+    };
+    let map = value.as_object().ok_or_else(|| refuse("a mapping of agent, role and tags"))?;
+    if let Some(unknown) = map.keys().find(|key| !matches!(key.as_str(), "agent" | "role" | "tags")) {
+        return Err(Refusal::Field {
+            field: "routing",
+            expected: "agent, role and tags".into(),
+            got: unknown.chars().take(80).collect(),
+        });
+    }
+    let text = |key: &str| map.get(key).filter(|value| !value.is_null());
+    let agent = text("agent")
+        .map(|agent| {
+            agent
+                .as_str()
+                .and_then(|agent| agent.parse::<AgentName>().ok())
+                .ok_or_else(|| refuse("agent: an agent name"))
+        })
+        .transpose()?;
+    let role = text("role")
+        .map(|role| match role.as_str() {
+            Some(role) if AgentName::is_valid(role) => Ok(role.to_owned()),
+            _ => Err(refuse("role: a name of a-z 0-9 . _ -")),
+        })
+        .transpose()?;
+    let tags = match text("tags") {
+        None => Vec::new(),
+        Some(Value::Array(list)) if list.len() <= TAGS_MAX => {
+            let tag = |tag: &Value| match tag.as_str() {
+                Some(tag) if !tag.is_empty() && tag.chars().count() <= TAG_CHARS_MAX => Ok(tag.to_owned()),
+                _ => Err(refuse("tags: short strings")),
+            };
+            list.iter().map(tag).collect::<Result<_, _>>()?
+        }
+        Some(_) => return Err(refuse("tags: a short list of strings")),
+    };
+    Ok(Routing { agent, role, tags })
+}

@@ -1,0 +1,124 @@
+//! The gates that no agent opens for itself: the verdict of CI, and a person's yes or no.
+
+use super::{Act, Decided, Moment, expect_text, system};
+use crate::event::{Actor, ArtifactRef};
+use crate::ids::TaskId;
+use crate::limits::REASON_CHARS_MAX;
+use crate::task::event::{Approved, CiReported, Rejected, Transitioned};
+use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
+
+/// What CI found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CiVerdict {
+    pub task: TaskId,
+    pub passed: bool,
+    pub exit_code: Option<i32>,
+    /// Why it failed, in a few words.
+    pub reason: String,
+    /// The output, stored.
+    pub log: Option<ArtifactRef>,
+    /// Whether a failure goes back to work instead of to a person.
+    pub rework: bool,
+}
+
+/// A yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approve {
+    pub task: TaskId,
+    /// Through every phase that is left.
+    pub all: bool,
+}
+
+/// A no, with what is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    pub task: TaskId,
+    pub reason: String,
+}
+
+impl Board {
+    /// Takes the verdict on a task in CI_PENDING, of Baton's own run or of someone who may report it.
+    pub fn ci(&self, verdict: &CiVerdict, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+        let mut act = Act::on(self, &verdict.task, moment)?;
+        if act.task.phase != Phase::CiPending {
+            return Err(Refusal::NotInCi(act.task.phase));
+        }
+        let reported = TaskEvent::CiReported(CiReported {
+            passed: verdict.passed,
+            exit_code: verdict.exit_code,
+            reason: verdict.reason.clone(),
+        });
+        act.emit_with(by, &reported, verdict.log.iter().cloned().collect());
+        let by = system();
+        if verdict.passed {
+            act.change_phase(&by, Phase::ReadyForReview, None);
+            if !act.task.is_review_required() && act.expect_dependencies_done().is_ok() {
+                act.go(&by, Status::Done, "ci_passed");
+            }
+        } else if verdict.rework {
+            act.change_phase(&by, Phase::Implementation, None);
+            act.go(&by, Status::Ready, "ci_failed");
+        } else {
+            let why = if verdict.reason.is_empty() { "ci_failed" } else { &verdict.reason };
+            let moved = Transitioned {
+                from: act.task.status,
+                to: Status::Blocked,
+                reason: "ci_failed".into(),
+                block_reason: Some(why.to_owned()),
+                not_before: None,
+                by_report: false,
+                revived: false,
+            };
+            act.go_with(&by, Status::Blocked, moved);
+        }
+        Ok(act.done())
+    }
+
+    /// Lets a task in review through: one phase, all that are left, or to its end where a report alone brought it here.
+    pub fn approve(&self, asked: &Approve, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+        let mut act = Act::on(self, &asked.task, moment)?;
+        let task = &act.task;
+        let by_report = task.by_report && task.phase != Phase::CiPending;
+        if task.status != Status::Review {
+            return Err(Refusal::NotInReview { status: task.status, phase: task.phase });
+        }
+        let next = match task.phase {
+            _ if by_report || asked.all && task.phase != Phase::CiPending => Phase::Completed,
+            Phase::ReadyForReview | Phase::Review => Phase::ReadyForMerge,
+            Phase::ReadyForMerge => Phase::Completed,
+            Phase::CiPending => return Err(Refusal::CiPending),
+            // A person moved it here without a phase of its own being reviewed.
+            Phase::Draft | Phase::Implementation => Phase::Completed,
+            phase @ (Phase::Completed | Phase::Blocked) => {
+                return Err(Refusal::NotInReview { status: task.status, phase });
+            }
+        };
+        if next == Phase::Completed {
+            act.expect_dependencies_done()?;
+        }
+        let phase = act.task.phase;
+        act.emit(by, &TaskEvent::Approved(Approved { phase, next_phase: next, notes: String::new() }));
+        match next {
+            Phase::Completed => act.go(by, Status::Done, "approved"),
+            next => act.change_phase(by, next, None),
+        }
+        Ok(act.done())
+    }
+
+    /// Sends a task in review back to work, with the reason in its log.
+    pub fn reject(&self, asked: &Reject, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+        let mut act = Act::on(self, &asked.task, moment)?;
+        expect_text("reason", &asked.reason, REASON_CHARS_MAX)?;
+        let task = &act.task;
+        if task.status != Status::Review {
+            return Err(Refusal::NotInReview { status: task.status, phase: task.phase });
+        }
+        let phase = task.phase;
+        act.emit(by, &TaskEvent::Rejected(Rejected { phase, reason: asked.reason.clone() }));
+        if phase != Phase::Implementation {
+            act.change_phase(by, Phase::Implementation, None);
+        }
+        act.go(by, Status::Ready, "rejected");
+        Ok(act.done())
+    }
+}
