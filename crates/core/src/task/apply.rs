@@ -86,9 +86,9 @@ impl Task {
                     self.layout = refused.layout;
                 }
             }
-            TaskEvent::Logged(logged) => {
-                if logged.digest.is_some() {
-                    self.said.update = logged.digest;
+            TaskEvent::MessageReceived(received) => {
+                if received.message_type == "status.update" {
+                    self.said.update = Some(received.digest);
                 }
             }
             TaskEvent::Completed(completed) => {
@@ -167,7 +167,7 @@ impl Task {
             TaskEvent::Approved(_)
             | TaskEvent::Rejected(_)
             | TaskEvent::CiReported(_)
-            | TaskEvent::MessageReceived(_)
+            | TaskEvent::Logged(_)
             | TaskEvent::MessageRejected(_)
             | TaskEvent::MessageUnknown(_)
             | TaskEvent::MessageWarning(_) => {}

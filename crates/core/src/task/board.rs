@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::apply::At;
 use super::{Status, Task, TaskEvent};
-use crate::event::{Event, Payload};
+use crate::event::Payload;
 use crate::ids::{TaskId, TraceId};
 use crate::time::Timestamp;
 
@@ -118,50 +118,47 @@ impl Board {
 
     /// Takes the next event of the ledger in, whatever it is.
     ///
-    /// An event of a task's type whose fields do not read changes nothing but positions; the reason is given back, and the verifier's business.
-    pub fn apply(&mut self, event: &Event, at: At) -> Result<(), String> {
+    /// An event of a task's type whose fields do not read changes nothing but positions; the reason is given back.
+    pub fn apply(&mut self, task: Option<&str>, payload: &Payload, at: At) -> Result<(), String> {
         self.pos = at.pos;
-        let id = match &event.task {
-            Some(token) => token.as_str().parse().ok(),
+        let id = match task {
+            Some(token) => token.parse().ok(),
             None => self.by_trace.get(&at.trace).cloned(),
         };
         let Some(id) = id else { return Ok(()) };
-        let read = match &event.payload {
-            Payload::Other { event_type, fields } => TaskEvent::read(event_type.as_str(), fields),
-            _ => None,
+        let event = match payload {
+            Payload::Other { event_type, fields } => {
+                TaskEvent::read(event_type.as_str(), fields).transpose()
+            }
+            _ => Ok(None),
         };
-        let is_closing = matches!(event.payload, Payload::TraceClosed { .. });
-        match (self.remove(&id), read) {
-            (None, Some(Ok(TaskEvent::Created(created)))) => {
+        let Some(mut task) = self.remove(&id) else {
+            if let Ok(Some(TaskEvent::Created(created))) = event {
                 self.insert(Task::create(id, &created, at));
-                Ok(())
             }
-            (None, _) => Ok(()),
-            (Some(mut task), read) => {
-                let applied = match read {
-                    Some(Ok(event)) => {
-                        task.apply(&event, at);
-                        Ok(())
-                    }
-                    // An event of another kind counts where it is in the task's own trace.
-                    other => {
-                        if at.trace == task.trace {
-                            task.advance(at);
-                        }
-                        task.is_closed |= is_closing && at.trace == task.trace;
-                        other.map_or(Ok(()), |failed| failed.map(|_| ()))
-                    }
-                };
-                let is_done = task.status == Status::Done;
-                self.insert(task);
-                if is_done
-                    && matches!(&event.payload, Payload::Other { event_type, .. } if event_type.as_str() == "task.transitioned")
-                {
-                    self.mark_promotable(&id);
+            return Ok(());
+        };
+        let is_own = at.trace == task.trace;
+        let (applied, has_moved) = match event {
+            Ok(Some(event)) => {
+                task.apply(&event, at);
+                (Ok(()), matches!(event, TaskEvent::Transitioned(_)))
+            }
+            // An event of another kind counts where it is in the task's own trace.
+            other => {
+                if is_own {
+                    task.advance(at);
+                    task.is_closed |= matches!(payload, Payload::TraceClosed { .. });
                 }
-                applied
+                (other.map(drop), false)
             }
+        };
+        let is_done = task.status == Status::Done;
+        self.insert(task);
+        if is_done && has_moved {
+            self.mark_promotable(&id);
         }
+        applied
     }
 
     /// Marks those that waited for this task alone.

@@ -176,9 +176,6 @@ fields!(Logged {
     notes: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     blockers: Vec<String>,
-    /// The message that this came with, so that the same one again is noticed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<Digest>,
 });
 
 fields!(Completed {
@@ -298,6 +295,8 @@ fields!(MessageReceived {
     #[serde(rename = "type")]
     message_type: String,
     from_agent: AgentName,
+    /// So that the same message again is noticed.
+    digest: Digest,
     /// The envelope as it came; absent where it is so large that it is an artifact.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     message: Map<String, Value>,

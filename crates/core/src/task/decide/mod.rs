@@ -6,14 +6,18 @@
 mod claim;
 mod create;
 mod edit;
+mod exit;
 mod gate;
+mod message;
 mod moves;
 mod recover;
 
 pub use claim::{Beat, Claim, Holder};
 pub use create::New;
 pub use edit::{EDITABLE, Edit, RefusedEdit, read_routing};
+pub use exit::{Submit, Submitted};
 pub use gate::{Approve, CiVerdict, Reject};
+pub use message::Told;
 pub use moves::{Log, Move, Retry};
 pub use recover::{FoundResult, Rules, RunEnded};
 

@@ -70,7 +70,7 @@ impl Board {
         let notes = Some(asked.text.clone());
         act.emit(
             by,
-            &TaskEvent::Logged(Logged { progress: None, notes, blockers: Vec::new(), digest: None }),
+            &TaskEvent::Logged(Logged { progress: None, notes, blockers: Vec::new() }),
         );
         Ok(act.done())
     }

@@ -1,0 +1,452 @@
+//! The files of one task as its state says they should be: written after the append, again and again with the same result.
+//!
+//! A person may save a task's file in the very moment in which it is written here. So a file is never replaced unseen: the new one changes places
+//! with the old one, and the old one is looked at afterwards. What is not as Baton left it comes back as [`Displaced`], to be taken in.
+
+use std::io;
+use std::sync::Arc;
+
+use baton_core::protocol::{handoff_json, handoff_md};
+use baton_core::task::{Papers, Run, Status, Task};
+use baton_core::{Digest, RunId, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::tree::{Found, Stamp, Tree};
+use super::{edit, render};
+use crate::disk::unfinished_name;
+
+/// Largest file of a task that is read: its head, its text and its log.
+pub const TASK_FILE_BYTES_MAX: u64 = super::FILE_BYTES_MAX as u64;
+
+/// Largest run file that is read.
+pub const RUN_FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// What was last written of a task, so that only what changed is written again and what others changed is noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Projected {
+    /// The folder that its file is in.
+    pub status: Status,
+    pub rev: u64,
+    pub stamp: Stamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<Digest>,
+}
+
+/// What `run.json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunState {
+    pub id: RunId,
+    pub is_ended: bool,
+}
+
+/// A file that was not as Baton left it, and what was in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Displaced {
+    pub id: TaskId,
+    /// The folder that it was found in.
+    pub status: Status,
+    pub bytes: Vec<u8>,
+}
+
+/// Writes the files of tasks and runs.
+#[derive(Debug, Clone)]
+pub struct TaskFiles {
+    tree: Arc<dyn Tree>,
+}
+
+/// The path of a task's file in a folder.
+pub fn file_path(status: Status, id: &TaskId) -> String {
+    format!("tasks/{status}/{id}.md")
+}
+
+/// The path of a task's own folder.
+pub fn folder_path(status: Status, id: &TaskId) -> String {
+    format!("tasks/{status}/{id}")
+}
+
+fn run_dir(id: &TaskId) -> String {
+    format!("runs/{id}")
+}
+
+const FOLDERS: [&str; 3] = ["inputs", "work", "outputs"];
+const RUN_FILES: [&str; 3] = ["run.json", "run_heartbeat.json", "run_result.json"];
+
+/// A task's file as text. The layout is the last text that a person wrote, if any.
+pub fn file_text(task: &Task, papers: &Papers, layout: Option<&str>) -> String {
+    let fields = task.frontmatter();
+    let body = papers.body();
+    if let Some(text) = layout.and_then(|layout| edit(layout, &fields, &body).ok()) {
+        return text;
+    }
+    let present: Vec<(&str, Value)> =
+        fields.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    render(&present, &body)
+}
+
+impl TaskFiles {
+    pub fn new(tree: Arc<dyn Tree>) -> Self {
+        TaskFiles { tree }
+    }
+
+    pub fn tree(&self) -> &dyn Tree {
+        &*self.tree
+    }
+
+    /// Makes the folders in which everything lies.
+    pub fn prepare(&self) -> io::Result<()> {
+        self.tree.make_dir("tasks")?;
+        self.tree.make_dir("runs")?;
+        self.tree.make_dir("quarantine")?;
+        Status::ALL.iter().try_for_each(|status| self.tree.make_dir(&format!("tasks/{status}")))
+    }
+
+    /// Brings all files of a task up to date. `was` is what was last written, where that is known.
+    pub fn project(
+        &self,
+        task: &Task,
+        papers: &Papers,
+        layout: Option<&str>,
+        was: Option<&Projected>,
+    ) -> io::Result<(Projected, Vec<Displaced>)> {
+        let mut displaced = Vec::new();
+        self.place_folder(task, was.map(|was| was.status))?;
+        let handoff = self.write_handoff(task, papers, was)?;
+        let (run, result) = self.write_run(task, papers, was)?;
+        let text = file_text(task, papers, layout);
+        let stamp = self.place_file(task, text.as_bytes(), was, &mut displaced)?;
+        let projected = Projected { status: task.status, rev: task.rev(), stamp, run, result, handoff };
+        Ok((projected, displaced))
+    }
+
+    /// Puts the task's folder where its status is, with the three inside.
+    fn place_folder(&self, task: &Task, was: Option<Status>) -> io::Result<()> {
+        let here = folder_path(task.status, &task.id);
+        if was == Some(task.status) {
+            return Ok(());
+        }
+        let others: Vec<Status> = match was {
+            Some(was) => vec![was],
+            None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
+        };
+        for other in others {
+            let there = folder_path(other, &task.id);
+            match self.tree.rename(&there, &here) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Both are there: what the ledger's status has stays, the other is kept aside.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.set_aside(&there, &task.id)?,
+                Err(error) => return Err(error),
+            }
+        }
+        self.tree.make_dir(&here)?;
+        FOLDERS.iter().try_for_each(|folder| self.tree.make_dir(&format!("{here}/{folder}")))
+    }
+
+    /// Moves something that is in the way, and that may be somebody's work, into `quarantine/`.
+    pub fn set_aside(&self, path: &str, id: &TaskId) -> io::Result<()> {
+        let name = unfinished_name(id.as_str());
+        let name = name.trim_start_matches('.').trim_end_matches(".tmp");
+        self.tree.make_dir("quarantine")?;
+        self.tree.rename(path, &format!("quarantine/{name}"))
+    }
+
+    /// Keeps a person's version of a file.
+    pub fn keep_aside(&self, id: &TaskId, bytes: &[u8]) -> io::Result<String> {
+        let name = unfinished_name(id.as_str());
+        let name = format!("{}.md", name.trim_start_matches('.').trim_end_matches(".tmp"));
+        self.tree.make_dir("quarantine")?;
+        self.tree.create(&format!("quarantine/{name}"), bytes)?;
+        Ok(name)
+    }
+
+    /// Writes the task's file into its folder and takes it away from where it was.
+    fn place_file(
+        &self,
+        task: &Task,
+        bytes: &[u8],
+        was: Option<&Projected>,
+        displaced: &mut Vec<Displaced>,
+    ) -> io::Result<Stamp> {
+        let id = &task.id;
+        let path = file_path(task.status, id);
+        let beside = format!("tasks/{}/{}", task.status, unfinished_name(&format!("{id}.md")));
+        let stamp = self.tree.create(&beside, bytes)?;
+        match self.tree.rename(&beside, &path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.tree.exchange(&beside, &path)?;
+                let known = was.filter(|was| was.status == task.status).map(|was| was.stamp);
+                self.look_and_remove(&beside, id, task.status, known, displaced)?;
+            }
+            Err(error) => {
+                let _ = self.tree.remove(&beside);
+                return Err(error);
+            }
+        }
+        let others: Vec<Status> = match was {
+            Some(was) if was.status == task.status => Vec::new(),
+            Some(was) => vec![was.status],
+            None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
+        };
+        for other in others {
+            let old = file_path(other, id);
+            let aside = format!("tasks/{other}/{}", unfinished_name(&format!("{id}.md")));
+            match self.tree.rename(&old, &aside) {
+                Ok(()) => {
+                    let known = was.filter(|was| was.status == other).map(|was| was.stamp);
+                    self.look_and_remove(&aside, id, other, known, displaced)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stamp)
+    }
+
+    /// Looks at a file that has just been taken out of the way. Removed only once its content is known to be kept.
+    fn look_and_remove(
+        &self,
+        path: &str,
+        id: &TaskId,
+        status: Status,
+        known: Option<Stamp>,
+        displaced: &mut Vec<Displaced>,
+    ) -> io::Result<()> {
+        match self.tree.look(path)? {
+            Some(Found::File(stamp)) if Some(stamp) == known => self.tree.remove(path),
+            Some(Found::File(_)) => match self.tree.read(path, TASK_FILE_BYTES_MAX) {
+                Ok((bytes, _)) => {
+                    displaced.push(Displaced { id: id.clone(), status, bytes });
+                    self.tree.remove(path)
+                }
+                // Too large or unreadable: kept as it is, aside.
+                Err(_) => self.set_aside(path, id),
+            },
+            Some(Found::Dir | Found::Other) => self.set_aside(path, id),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a file of Baton's own whole or not at all; what was there before is replaced.
+    pub fn put(&self, dir: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let beside = format!("{dir}/{}", unfinished_name(name));
+        let path = format!("{dir}/{name}");
+        self.tree.create(&beside, bytes)?;
+        match self.tree.rename(&beside, &path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.tree.exchange(&beside, &path)?;
+                match self.tree.look(&beside)? {
+                    Some(Found::Dir) => self.tree.remove_dir(&beside),
+                    _ => self.tree.remove(&beside),
+                }
+            }
+            placed => placed,
+        }
+    }
+
+    fn write_handoff(&self, task: &Task, papers: &Papers, was: Option<&Projected>) -> io::Result<Option<Digest>> {
+        let (Some(handoff), Some(fields)) = (&task.handoff, &papers.handoff) else { return Ok(None) };
+        if was.is_some_and(|was| was.handoff == Some(handoff.digest)) {
+            return Ok(Some(handoff.digest));
+        }
+        let dir = format!("{}/inputs", folder_path(task.status, &task.id));
+        self.tree.make_dir(&folder_path(task.status, &task.id))?;
+        self.tree.make_dir(&dir)?;
+        self.put(&dir, "handoff.json", handoff_json(fields).as_bytes())?;
+        self.put(&dir, "handoff.md", handoff_md(fields).as_bytes())?;
+        Ok(Some(handoff.digest))
+    }
+
+    fn write_run(
+        &self,
+        task: &Task,
+        papers: &Papers,
+        was: Option<&Projected>,
+    ) -> io::Result<(Option<RunState>, Option<Digest>)> {
+        let Some(run) = &task.run else { return Ok((None, None)) };
+        let dir = run_dir(&task.id);
+        let state = RunState { id: run.id, is_ended: run.ended.is_some() };
+        let known = was.and_then(|was| was.run.as_ref());
+        if known != Some(&state) {
+            self.tree.make_dir(&dir)?;
+            if known.is_none_or(|known| known.id != run.id) {
+                self.retire_run(&dir, run.id)?;
+            }
+            self.put(&dir, "run.json", pretty(&run_json(task, run)).as_bytes())?;
+        }
+        let beat = format!("{dir}/run_heartbeat.json");
+        if let Some(lease) = task.lease.as_ref().filter(|lease| lease.run == run.id)
+            && known.is_none_or(|known| known.id != run.id)
+            && self.tree.look(&beat)?.is_none()
+        {
+            let first = Heartbeat {
+                at: lease.acquired_at,
+                count: 0,
+                until: lease.beat_until,
+                lease_until: lease.expires_at,
+            };
+            self.write_heartbeat(task, run, &first)?;
+        }
+        let Some((completed, at)) = papers.result.as_ref().filter(|(done, _)| done.run_id == Some(run.id)) else {
+            return Ok((Some(state), None));
+        };
+        if was.is_none_or(|was| was.result != Some(completed.digest)) {
+            self.tree.make_dir(&dir)?;
+            self.put(&dir, "run_result.json", result_json(task, completed, *at).as_bytes())?;
+        }
+        Ok((Some(state), Some(completed.digest)))
+    }
+
+    /// Moves the files of an earlier run into its history.
+    fn retire_run(&self, dir: &str, now: RunId) -> io::Result<()> {
+        let read = self.tree.read(&format!("{dir}/run.json"), RUN_FILE_BYTES_MAX);
+        let of_file = |bytes: &[u8]| {
+            let value: Value = serde_json::from_slice(bytes).ok()?;
+            value.get("runId")?.as_str()?.parse::<RunId>().ok()
+        };
+        let earlier = match &read {
+            Ok((bytes, _)) => of_file(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => None,
+        };
+        if earlier == Some(now) {
+            return Ok(());
+        }
+        let has_any = RUN_FILES.iter().try_fold(false, |any, name| {
+            self.tree.look(&format!("{dir}/{name}")).map(|found| any || found.is_some())
+        })?;
+        if !has_any {
+            return Ok(());
+        }
+        let name = earlier.map_or_else(|| unfinished_name("unknown").trim_matches('.').to_owned(), |run| run.to_string());
+        let history = format!("{dir}/history");
+        self.tree.make_dir(&history)?;
+        self.tree.make_dir(&format!("{history}/{name}"))?;
+        for file in RUN_FILES {
+            let (from, to) = (format!("{dir}/{file}"), format!("{history}/{name}/{file}"));
+            match self.tree.rename(&from, &to) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // It was moved before a crash, and this is a leftover of the same run.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.tree.remove(&from)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the heartbeat of a run.
+    pub fn write_heartbeat(&self, task: &Task, run: &Run, beat: &Heartbeat) -> io::Result<()> {
+        let value = json!({
+            "taskId": task.id.as_str(),
+            "agentId": run.agent.as_str(),
+            "runId": run.id.to_string(),
+            "fence": run.fence,
+            "lastHeartbeat": beat.at.to_string(),
+            "beatCount": beat.count,
+            "expiresAt": beat.until.to_string(),
+            "leaseExpiresAt": beat.lease_until.to_string(),
+        });
+        self.put(&run_dir(&task.id), "run_heartbeat.json", pretty(&value).as_bytes())
+    }
+
+    /// The heartbeat of a run, where its file reads and is of this run.
+    pub fn heartbeat(&self, task: &TaskId, run: RunId) -> Option<Heartbeat> {
+        let (bytes, _) = self.tree.read(&format!("{}/run_heartbeat.json", run_dir(task)), RUN_FILE_BYTES_MAX).ok()?;
+        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        let time = |key: &str| value.get(key)?.as_str()?.parse::<Timestamp>().ok();
+        if value.get("runId")?.as_str()? != run.to_string() {
+            return None;
+        }
+        Some(Heartbeat {
+            at: time("lastHeartbeat")?,
+            count: value.get("beatCount")?.as_u64()?,
+            until: time("expiresAt")?,
+            lease_until: time("leaseExpiresAt").or_else(|| time("expiresAt"))?,
+        })
+    }
+
+    /// The result file of a task as it is, if there is one.
+    pub fn result_file(&self, task: &TaskId) -> Option<io::Result<Vec<u8>>> {
+        match self.tree.read(&format!("{}/run_result.json", run_dir(task)), RUN_FILE_BYTES_MAX) {
+            Ok((bytes, _)) => Some(Ok(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Whether a task's folder has this file.
+    pub fn has(&self, task: &Task, path: &str) -> bool {
+        let path = format!("{}/{path}", folder_path(task.status, &task.id));
+        matches!(self.tree.look(&path), Ok(Some(Found::File(_))))
+    }
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    pub at: Timestamp,
+    pub count: u64,
+    pub until: Timestamp,
+    pub lease_until: Timestamp,
+}
+
+fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn run_json(task: &Task, run: &Run) -> Value {
+    let (status, metadata) = match &run.ended {
+        None => ("running", json!({})),
+        Some(end) => {
+            let is_expired = end.reason.starts_with("stale_heartbeat") || end.reason.starts_with("lease_expired");
+            let status = match (end.failed, task.said.report.is_some()) {
+                (true, _) => "failed",
+                (false, true) => "completed",
+                (false, false) => "abandoned",
+            };
+            let at = end.at.to_string();
+            let metadata = match is_expired && end.failed {
+                true => json!({"expiredAt": at, "expiredReason": end.reason, "endedAt": at, "endReason": end.reason}),
+                false => json!({"endedAt": at, "endReason": end.reason}),
+            };
+            (status, metadata)
+        }
+    };
+    json!({
+        "taskId": task.id.as_str(),
+        "agentId": run.agent.as_str(),
+        "runId": run.id.to_string(),
+        "fence": run.fence,
+        "startedAt": run.started_at.to_string(),
+        "status": status,
+        "artifactPaths": {"inputs": "inputs/", "work": "work/", "output": "outputs/"},
+        "metadata": metadata,
+    })
+}
+
+fn result_json(task: &Task, completed: &baton_core::task::event::Completed, at: Timestamp) -> String {
+    let mut value = json!({
+        "taskId": task.id.as_str(),
+        "agentId": completed.agent.as_str(),
+        "fence": completed.fence,
+        "completedAt": at.to_string(),
+    });
+    if let Some(run) = completed.run_id {
+        value["runId"] = run.to_string().into();
+    }
+    for (key, field) in &completed.report {
+        value[key] = field.clone();
+    }
+    if let Some(handoff) = &completed.handoff_ref {
+        value["handoffRef"] = handoff.as_str().into();
+    }
+    pretty(&value)
+}

@@ -1,0 +1,109 @@
+//! Tasks rebuilt from the ledger: the board from every event, or one task from its own.
+
+use baton_core::event::Payload;
+use baton_core::ids::TypeName;
+use baton_core::task::apply::At;
+use baton_core::task::{Board, Papers, Task, TaskEvent};
+use baton_ledger::record::Line;
+
+use crate::ports::{History, ReadError, StoredLine};
+
+/// Lines that are read at once.
+const LINES_AT_ONCE: usize = 1024;
+
+/// The parts of a stored record that tasks are folded from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fact {
+    pub at: At,
+    pub task: Option<String>,
+    pub payload: Payload,
+}
+
+impl Fact {
+    /// Reads a stored line.
+    pub fn read(stored: &StoredLine) -> Result<Fact, ReadError> {
+        let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
+        let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
+        let at = At { pos: line.pos, trace: line.trace, seq: line.seq, time: line.at };
+        let task = line.task.map(str::to_owned);
+        // Only what tasks are made of is taken apart.
+        let is_wanted = line.event_type == "trace.closed" || TaskEvent::TYPES.contains(&line.event_type);
+        let payload = match (is_wanted, line.event_type.parse::<TypeName>()) {
+            (true, _) => line.to_payload().map_err(damaged)?,
+            (false, Ok(event_type)) => Payload::Other { event_type, fields: Default::default() },
+            (false, Err(error)) => return Err(damaged(error.to_string())),
+        };
+        Ok(Fact { at, task, payload })
+    }
+
+    pub fn event(&self) -> Option<TaskEvent> {
+        match &self.payload {
+            Payload::Other { event_type, fields } => TaskEvent::read(event_type.as_str(), fields)?.ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Applies everything that the journal has beyond what the board knows.
+pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<(), ReadError> {
+    while board.pos() < history.size() {
+        let lines = history.read(board.pos() + 1, LINES_AT_ONCE)?;
+        if lines.is_empty() {
+            let why = "it is missing".to_owned();
+            return Err(ReadError::Damaged { pos: board.pos() + 1, why });
+        }
+        for stored in &lines {
+            let fact = Fact::read(stored)?;
+            // A task's event that does not read is nothing that Baton wrote: the verifier's business, not a reason to stop.
+            let _ = board.apply(fact.task.as_deref(), &fact.payload, fact.at);
+        }
+    }
+    Ok(())
+}
+
+/// One task as it was at a revision of its file (or is now), with its texts.
+pub fn fold(history: &dyn History, task: &Task, rev: Option<u64>) -> Result<(Task, Papers), ReadError> {
+    let mut made: Option<Task> = None;
+    let mut papers = Papers::default();
+    let mut take = |fact: &Fact| {
+        if rev.is_some_and(|rev| made.as_ref().is_some_and(|task| task.rev() >= rev)) {
+            return;
+        }
+        let event = fact.event();
+        match (&mut made, &event) {
+            (None, Some(TaskEvent::Created(created))) => {
+                made = Some(Task::create(task.id.clone(), created, fact.at));
+            }
+            (Some(made), Some(event)) => made.apply(event, fact.at),
+            (Some(made), None) => {
+                made.advance(fact.at);
+                made.is_closed |= matches!(fact.payload, Payload::TraceClosed { .. });
+            }
+            (None, _) => {}
+        }
+        if let Some(event) = &event {
+            papers.apply(event, fact.at.time);
+        }
+    };
+    let mut seq = 1;
+    loop {
+        let lines = history.read_trace(task.trace, seq, LINES_AT_ONCE)?;
+        let Some(last) = lines.len().checked_sub(1) else { break };
+        for stored in &lines {
+            let fact = Fact::read(stored)?;
+            // Somebody else's note in the trace is nothing that happened to the task.
+            take(&fact);
+            seq = fact.at.seq + 1;
+        }
+        if last + 1 < LINES_AT_ONCE {
+            break;
+        }
+    }
+    for pos in &task.afterwards {
+        if let Some(stored) = history.read(*pos, 1)?.first() {
+            take(&Fact::read(stored)?);
+        }
+    }
+    let missing = || ReadError::Damaged { pos: 0, why: format!("the trace of {} does not begin with it", task.id) };
+    Ok((made.ok_or_else(missing)?, papers))
+}

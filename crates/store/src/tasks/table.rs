@@ -1,0 +1,160 @@
+//! The board, saved: one line for each task, so that no command reads the whole journal. A projection: lost, torn or altered, it is made anew.
+//!
+//! Rows are appended as tasks change; the last row of a task counts. A seal closes every save: the position up to which the rows are current,
+//! and a signature of the ledger over all bytes before. What does not end with a good seal is not believed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use baton_core::TaskId;
+use baton_core::task::{Board, Task};
+use baton_ledger::hash::Hasher;
+use baton_ledger::key::{PublicKey, SecretKey};
+use base64::Engine as _;
+use serde::{Deserialize, Serialize};
+
+use super::files::Projected;
+use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
+
+/// Largest table that is read: ten times a very large board.
+const TABLE_BYTES_MAX: u64 = 1 << 30;
+
+/// What a seal's signature is made over, before the digest.
+const SEAL_PREFIX: &[u8] = b"baton/tasks/v1\n";
+
+/// A row: a task and how its files were left.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    task: Task,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    files: Option<Projected>,
+}
+
+/// What was saved.
+#[derive(Debug)]
+pub struct Loaded {
+    pub board: Board,
+    pub projected: BTreeMap<TaskId, Projected>,
+    pub table: Table,
+}
+
+/// The saved board, to be saved on.
+#[derive(Debug)]
+pub struct Table {
+    path: PathBuf,
+    file: Option<Arc<dyn DiskFile>>,
+    length: u64,
+    rows: u64,
+    hasher: Hasher,
+}
+
+impl Table {
+    fn empty(path: PathBuf) -> Table {
+        Table { path, file: None, length: 0, rows: 0, hasher: Hasher::default() }
+    }
+
+    /// Reads what was saved; an empty board where nothing usable was.
+    pub fn load(disk: &dyn Disk, index: &Path, key: &PublicKey) -> Loaded {
+        let path = index.join("tasks");
+        let nothing = || Loaded {
+            board: Board::default(),
+            projected: BTreeMap::new(),
+            table: Table::empty(path.clone()),
+        };
+        let Ok(bytes) = read_file(disk, &path, TABLE_BYTES_MAX) else { return nothing() };
+        read(&bytes, key, &path).unwrap_or_else(nothing)
+    }
+
+    /// Saves the rows that changed. Nothing is synced: what a crash takes away is made again.
+    pub fn save(
+        &mut self,
+        disk: &dyn Disk,
+        key: &SecretKey,
+        board: &Board,
+        projected: &BTreeMap<TaskId, Projected>,
+        changed: &BTreeSet<TaskId>,
+    ) -> io::Result<()> {
+        let is_due = self.rows + changed.len() as u64 > 4 * board.len() as u64 + 64;
+        let mut text = String::new();
+        let mut put = |task: &Task| -> io::Result<()> {
+            let row = Row { task: task.clone(), files: projected.get(&task.id).cloned() };
+            text.push_str(&serde_json::to_string(&row).map_err(io::Error::other)?);
+            text.push('\n');
+            Ok(())
+        };
+        let is_new = self.length == 0 || is_due;
+        if is_new {
+            *self = Table::empty(self.path.clone());
+            board.tasks().try_for_each(&mut put)?;
+            self.rows = board.len() as u64;
+        } else {
+            changed.iter().filter_map(|id| board.get(id)).try_for_each(&mut put)?;
+            self.rows += changed.len() as u64;
+        }
+        self.hasher.update(text.as_bytes());
+        let seal = format!("#{} ", board.pos());
+        let digest = {
+            let mut hasher = self.hasher.clone();
+            hasher.update(seal.as_bytes());
+            hasher.finish()
+        };
+        let signature = key.sign(&[SEAL_PREFIX, &digest.0].concat());
+        let seal = format!("{seal}{}\n", base64::engine::general_purpose::STANDARD.encode(signature.0));
+        self.hasher.update(seal.as_bytes());
+        text.push_str(&seal);
+        if is_new {
+            write_atomic(disk, &self.path, text.as_bytes())?;
+            self.length = text.len() as u64;
+            return Ok(());
+        }
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.file.insert(disk.open(&self.path, Mode::Write)?).clone(),
+        };
+        file.write_all_at(text.as_bytes(), self.length)?;
+        self.length += text.len() as u64;
+        Ok(())
+    }
+}
+
+fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let whole = text.strip_suffix('\n')?;
+    let seal_at = whole.rfind("\n#").map_or(0, |at| at + 1);
+    let seal = &whole[seal_at..];
+    let (pos, signature) = seal.strip_prefix('#')?.split_once(' ')?;
+    let mut hasher = Hasher::default();
+    hasher.update(&bytes[..seal_at]);
+    let digest = {
+        let mut hasher = hasher.clone();
+        hasher.update(format!("#{pos} ").as_bytes());
+        hasher.finish()
+    };
+    let signature = base64::engine::general_purpose::STANDARD.decode(signature).ok()?;
+    let signature = baton_ledger::key::Signature(signature.try_into().ok()?);
+    if !key.verify_strict(&[SEAL_PREFIX, &digest.0].concat(), &signature) {
+        return None;
+    }
+    hasher.update(&bytes[seal_at..]);
+    let mut last: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut rows = 0;
+    for line in text[..seal_at].lines().filter(|line| !line.starts_with('#')) {
+        // Every row starts with the id, so that only the last one of a task is taken apart.
+        let id = line.strip_prefix(r#"{"task":{"id":""#)?.split('"').next()?;
+        last.insert(id, line);
+        rows += 1;
+    }
+    let (mut board, mut projected) = (Board::default(), BTreeMap::new());
+    for line in last.values() {
+        let row: Row = serde_json::from_str(line).ok()?;
+        if let Some(files) = row.files {
+            projected.insert(row.task.id.clone(), files);
+        }
+        board.restore(row.task);
+    }
+    board.set_pos(pos.parse().ok()?);
+    let table = Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, hasher };
+    Some(Loaded { board, projected, table })
+}

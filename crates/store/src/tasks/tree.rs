@@ -1,0 +1,191 @@
+//! The files of tasks and runs, below one directory: projections, which nothing waits for and which are made again if they are lost.
+//!
+//! Agents and people write here too. So no path is followed through a symbolic link, nothing leaves the directory, and only regular files are read:
+//! whoever puts a link, a pipe or a device in the place of a file gets an error, not Baton's hands.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, mkdirat, open, openat2, renameat_with,
+    statat, unlinkat,
+};
+
+/// How a file looked when it was last seen: another stamp is another content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Stamp {
+    pub bytes: u64,
+    pub modified_ns: i64,
+    pub inode: u64,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    File(Stamp),
+    Dir,
+    /// A link, a pipe, a device: nothing of ours.
+    Other,
+}
+
+/// Files below one directory. Paths are relative, with `/`; nothing is synced.
+///
+/// What breaks if an implementation lies: if `rename` replaces what is there, or `exchange` is not one step, a person's edit of that very moment is lost;
+/// if a link is followed, an agent makes Baton write where the agent may not.
+pub trait Tree: Send + Sync + fmt::Debug {
+    /// What is there; `None` where nothing is.
+    fn look(&self, path: &str) -> io::Result<Option<Found>>;
+    /// A whole file of at most `max` bytes, and how it looked when it was read.
+    fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)>;
+    /// Names in a directory, unordered; empty where there is none.
+    fn list(&self, dir: &str) -> io::Result<Vec<String>>;
+    /// Makes a new file; fails where there is one.
+    fn create(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp>;
+    /// Gives a file or directory another name; fails where there is one.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Lets two names change places.
+    fn exchange(&self, a: &str, b: &str) -> io::Result<()>;
+    /// Makes a directory; one that is there already is fine.
+    fn make_dir(&self, dir: &str) -> io::Result<()>;
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// Removes a directory that is empty.
+    fn remove_dir(&self, dir: &str) -> io::Result<()>;
+}
+
+/// A directory of the operating system.
+#[derive(Debug)]
+pub struct RealTree {
+    root: OwnedFd,
+}
+
+/// A path divided into its directory and its name.
+fn divide(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or((".", path))
+}
+
+impl RealTree {
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(RealTree { root: open(root, flags, Mode::empty())? })
+    }
+
+    /// Opens something below, without following a link on the way.
+    fn enter(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        loop {
+            match openat2(&self.root, path, flags, mode, resolve) {
+                // Something was renamed on the way while the kernel looked.
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                opened => return Ok(opened?),
+            }
+        }
+    }
+
+    fn dir(&self, path: &str) -> io::Result<OwnedFd> {
+        self.enter(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
+    }
+}
+
+fn stamp(stat: &Stat) -> Stamp {
+    Stamp {
+        bytes: stat.st_size.unsigned_abs(),
+        modified_ns: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec.cast_signed()),
+        inode: stat.st_ino,
+    }
+}
+
+impl Tree for RealTree {
+    fn look(&self, path: &str) -> io::Result<Option<Found>> {
+        let (dir, name) = divide(path);
+        let stat = match self.dir(dir) {
+            Ok(dir) => match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(rustix::io::Errno::NOENT) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Found::File(stamp(&stat)),
+            FileType::Directory => Found::Dir,
+            _ => Found::Other,
+        }))
+    }
+
+    fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
+        let file = self.enter(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        }
+        let mut bytes = Vec::new();
+        File::from(file).take(max + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max {
+            let why = format!("more than {max} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        Ok((bytes, stamp(&stat)))
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let dir = match self.enter(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            dir => dir?,
+        };
+        let mut names = Vec::new();
+        for entry in Dir::new(dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut file = File::from(self.enter(path, flags, Mode::from_raw_mode(0o644))?);
+        file.write_all(bytes)?;
+        Ok(stamp(&rustix::fs::fstat(&file)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let ((from_dir, from), (to_dir, to)) = (divide(from), divide(to));
+        let (from_dir, to_dir) = (self.dir(from_dir)?, self.dir(to_dir)?);
+        Ok(renameat_with(from_dir, from, to_dir, to, RenameFlags::NOREPLACE)?)
+    }
+
+    fn exchange(&self, a: &str, b: &str) -> io::Result<()> {
+        let ((a_dir, a), (b_dir, b)) = (divide(a), divide(b));
+        let (a_dir, b_dir) = (self.dir(a_dir)?, self.dir(b_dir)?);
+        Ok(renameat_with(a_dir, a, b_dir, b, RenameFlags::EXCHANGE)?)
+    }
+
+    fn make_dir(&self, dir: &str) -> io::Result<()> {
+        let (parent, name) = divide(dir);
+        match mkdirat(self.dir(parent)?, name, Mode::from_raw_mode(0o777)) {
+            Err(rustix::io::Errno::EXIST) => match self.look(dir)? {
+                Some(Found::Dir) => Ok(()),
+                _ => Err(io::ErrorKind::NotADirectory.into()),
+            },
+            made => Ok(made?),
+        }
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let (dir, name) = divide(path);
+        Ok(unlinkat(self.dir(dir)?, name, AtFlags::empty())?)
+    }
+
+    fn remove_dir(&self, dir: &str) -> io::Result<()> {
+        let (parent, name) = divide(dir);
+        Ok(unlinkat(self.dir(parent)?, name, AtFlags::REMOVEDIR)?)
+    }
+}
