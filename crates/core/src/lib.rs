@@ -6,6 +6,7 @@
 pub mod decision;
 pub mod event;
 pub mod ids;
+pub mod json;
 pub mod limits;
 pub mod offer;
 pub mod roles;
