@@ -3,12 +3,14 @@
 //! Nothing here reads a clock, a file, the network or a source of randomness: those arrive as values. Start at
 //! [`event`], then [`ids`].
 
+pub mod agent;
 pub mod decision;
 pub mod event;
 pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod offer;
+pub mod protocol;
 pub mod roles;
 pub mod task;
 pub mod time;

@@ -2,4 +2,4 @@
 
 mod words;
 
-pub use words::{Outcome, Phase, Priority, Status};
+pub use words::{Outcome, Phase, Priority, Status, UnknownWord};
