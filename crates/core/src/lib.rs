@@ -22,11 +22,14 @@ macro_rules! as_text {
 }
 pub(crate) use as_text;
 
+pub mod agent;
 pub mod decision;
 pub mod event;
 pub mod ids;
+pub mod json;
 pub mod limits;
 pub mod offer;
+pub mod protocol;
 pub mod roles;
 pub mod task;
 pub mod time;

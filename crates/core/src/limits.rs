@@ -1,4 +1,4 @@
-//! Every bound of the ledger in one place, each with its unit and its reason.
+//! Every bound of the ledger and of the messages in one place, each with its unit and its reason.
 
 /// Longest line of the journal without its line feed. What is larger is an artifact.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
@@ -91,8 +91,50 @@ pub const METADATA_BYTES_MAX: usize = 64 << 10;
 pub const TAGS_MAX: usize = 64;
 pub const TAG_CHARS_MAX: usize = 64;
 
-/// Longest reason of a transition, in characters.
-pub const REASON_CHARS_MAX: usize = 512;
-
 /// Longest entry of the work log, in characters.
 pub const LOG_CHARS_MAX: usize = 10_000;
+
+/// Largest text of one AOF/1 message, in bytes. An envelope holds words and paths; work itself travels as files.
+pub const ENVELOPE_BYTES_MAX: usize = 10 << 20;
+
+/// Longest name of a receiver in an envelope, in characters. Receivers need not be agents that Baton knows.
+pub const RECEIVER_CHARS_MAX: usize = 256;
+
+/// Longest path in a message, `summaryRef` first of all, in characters.
+pub const PATH_CHARS_MAX: usize = 256;
+
+/// Longest `notes` of a message, in characters. They end up in a task's work log, which people read.
+pub const NOTES_CHARS_MAX: usize = 10_000;
+
+/// Longest `progress` of a status update, in characters. It is one line of the work log.
+pub const PROGRESS_CHARS_MAX: usize = 1_000;
+
+/// Longest reason of a transition or of a refused handoff, in characters.
+pub const REASON_CHARS_MAX: usize = 512;
+
+/// Longest item of a list in a message, in characters.
+pub const LIST_ITEM_CHARS_MAX: usize = 256;
+
+/// Most items of a list in a message.
+pub const LIST_ITEMS_MAX: usize = 50;
+
+/// Most blockers of a message. Whoever has more is blocked by something that they have in common.
+pub const BLOCKERS_MAX: usize = 20;
+
+/// Most of a refused value that an answer repeats, in characters.
+pub const SHOWN_CHARS_MAX: usize = 80;
+
+/// Largest exit signal, in bytes; also what the scanner of an agent's output keeps at a time.
+pub const EXIT_SIGNAL_BYTES_MAX: usize = 64 << 10;
+
+/// Longest `version` of an exit signal, in bytes. The versions that exist have five.
+pub const EXIT_VERSION_BYTES_MAX: usize = 64;
+
+/// Longest `pr_url` of an exit signal, in bytes: about what browsers and servers take.
+pub const EXIT_URL_BYTES_MAX: usize = 2 << 10;
+
+/// Longest `evidence_bundle_ref` of an exit signal, in bytes.
+pub const EXIT_EVIDENCE_BYTES_MAX: usize = 2 << 10;
+
+/// Longest `notes` of an exit signal, in bytes.
+pub const EXIT_NOTES_BYTES_MAX: usize = 10 << 10;

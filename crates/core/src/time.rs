@@ -33,6 +33,13 @@ impl Timestamp {
         Timestamp::nearest(self.0.saturating_add(ms))
     }
 
+    /// Reads the spellings of RFC 3339 that others send: a fraction of any length or none, `Z` or an offset.
+    ///
+    /// What is finer than a millisecond is cut off. Refused are lower-case letters, leap seconds and impossible dates.
+    pub fn from_rfc3339(text: &str) -> Result<Self, Error> {
+        parse_foreign(text).ok_or_else(|| Error(text.chars().take(40).collect()))
+    }
+
     /// Milliseconds since 1970.
     pub fn unix_ms(self) -> i64 {
         self.0
@@ -85,6 +92,40 @@ fn parse(b: &[u8]) -> Option<Timestamp> {
     }
     let days = days_from_civil(year, month, day);
     Some(Timestamp(((days * 24 + h) * 60 + m) * 60_000 + s * 1000 + ms))
+}
+
+/// Longest fraction of a second that is read, in digits.
+const FRACTION_DIGITS_MAX: usize = 12;
+
+fn parse_foreign(text: &str) -> Option<Timestamp> {
+    let (seconds, rest) = text.split_at_checked(19)?;
+    let (fraction, zone) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count()),
+        None => ("0", rest),
+    };
+    if !(1..=FRACTION_DIGITS_MAX).contains(&fraction.len()) {
+        return None;
+    }
+    let at = parse(format!("{seconds}.{:0<3.3}Z", fraction).as_bytes())?;
+    if zone == "Z" {
+        return Some(at);
+    }
+    let &[sign, h1, h2, b':', m1, m2] = zone.as_bytes() else { return None };
+    let number = |tens: u8, ones: u8| {
+        let is_number = tens.is_ascii_digit() && ones.is_ascii_digit();
+        is_number.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let (hours, minutes) = (number(h1, h2)?, number(m1, m2)?);
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
+    let offset_ms = (hours * 60 + minutes) * 60_000;
+    let ms = match sign {
+        b'+' => at.0 - offset_ms,
+        b'-' => at.0 + offset_ms,
+        _ => return None,
+    };
+    Timestamp::from_unix_ms(ms).ok()
 }
 
 /// Days since 1970 of a date of the Gregorian calendar. Years start in March, so that the leap day is a year's last.
@@ -146,6 +187,48 @@ mod tests {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }
         assert!(Timestamp::from_unix_ms(i64::MAX).is_err());
+    }
+
+    #[test]
+    fn foreign_spellings_of_a_moment_are_read() {
+        for text in [
+            "2026-02-09T21:00:00.000Z",
+            "2026-02-09T21:00:00Z",
+            "2026-02-09T21:00:00.0009Z",
+            "2026-02-09T23:30:00+02:30",
+            "2026-02-08T21:01:00.0-23:59",
+        ] {
+            assert_eq!(
+                Timestamp::from_rfc3339(text).map(Timestamp::unix_ms),
+                Ok(1_770_670_800_000),
+                "{text}"
+            );
+        }
+        assert_eq!(Timestamp::from_rfc3339("1970-01-01T00:00:00.25Z").map(Timestamp::unix_ms), Ok(250));
+    }
+
+    #[test]
+    fn texts_that_are_no_moment_of_rfc_3339_are_refused() {
+        for text in [
+            "",
+            "yesterday",
+            "2026-02-09",
+            "2026-02-09T21:00:00",
+            "2026-02-09 21:00:00Z",
+            "2026-02-09t21:00:00z",
+            "2026-02-30T21:00:00Z",
+            "2026-02-09T21:00:60Z",
+            "2026-02-09T21:00:00.Z",
+            "2026-02-09T21:00:00.1234567890123Z",
+            "2026-02-09T21:00:00+2:00",
+            "2026-02-09T21:00:00+0200",
+            "2026-02-09T21:00:00+24:00",
+            "2026-02-09T21:00:00 02:00",
+            "2026-02-09T21:00:00é",
+            "0000-01-01T00:00:00+01:00",
+        ] {
+            assert!(Timestamp::from_rfc3339(text).is_err(), "{text}");
+        }
     }
 
     proptest! {

@@ -2,7 +2,10 @@
 //!
 //! Driven by a seeded mutator in `make test`, by libFuzzer in `make fuzz`.
 
-use baton_core::limits::LINE_BYTES_MAX;
+use baton_core::limits::{ENVELOPE_BYTES_MAX, LINE_BYTES_MAX};
+use baton_core::protocol::exit_signal::ExitSignal;
+use baton_core::protocol::scan::{Found, Scanner};
+use baton_core::protocol::{self, Body, CompletionReport, Reason};
 use baton_ledger::canonical::{self, scan};
 use baton_ledger::note::Note;
 use baton_ledger::proof::verify_proof;
@@ -52,4 +55,49 @@ pub fn bundle(bytes: &[u8]) {
     let mut rest = bytes;
     let mut read = |buffer: &mut [u8]| std::io::Read::read(&mut rest, buffer).map_err(|e| e.to_string());
     assert_ne!(verify_bundle(&mut read, &Options::default()).verdict, Verdict::Pass);
+}
+
+/// A message of an agent. What is accepted is read the same again from the envelope that it keeps; what is refused says why in few words.
+pub fn envelope(bytes: &[u8]) {
+    match protocol::read(bytes) {
+        Ok(message) => {
+            assert!(bytes.len() <= ENVELOPE_BYTES_MAX);
+            let again = protocol::read_value(serde_json::Value::Object(message.raw.clone()));
+            assert_eq!(again.as_ref(), Ok(&message), "a message survives its own envelope");
+            if let Body::HandoffRequest(request) = &message.body {
+                let page = protocol::handoff_md(request);
+                assert_eq!(page.matches("\n## ").count(), 4, "no value forges a heading");
+                assert!(baton_core::json::parse(protocol::handoff_json(request).as_bytes()).is_ok());
+            }
+        }
+        Err(rejection) => {
+            assert!(rejection.to_string().len() < 2000, "a refusal repeats little");
+            assert!(Reason::ALL.contains(&rejection.reason));
+        }
+    }
+    if let Ok(result) = CompletionReport::from_result_json(bytes) {
+        assert_eq!(CompletionReport::from_result_json(result.to_json().as_bytes()), Ok(result));
+    }
+}
+
+/// The output of an agent. Cut anywhere it gives the same, and every signal in it is one.
+pub fn exit_scan(bytes: &[u8]) {
+    let scan = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut scanner = Scanner::new();
+        let mut found: Vec<Found> = pieces.flat_map(|piece| scanner.push(piece)).collect();
+        found.extend(scanner.finish());
+        found
+    };
+    let whole = scan(&mut std::iter::once(bytes));
+    assert_eq!(scan(&mut bytes.chunks(1)), whole, "cuts make no difference");
+    assert_eq!(scan(&mut bytes.chunks(7)), whole, "cuts make no difference");
+    for found in whole {
+        match found {
+            Found::Signal(signal) => {
+                let text = serde_json::to_string(&signal).unwrap_or_default();
+                assert_eq!(ExitSignal::from_json(&text), Ok(signal), "a signal survives the round trip");
+            }
+            Found::Invalid(error) => assert!(error.to_string().len() < 2000, "a refusal repeats little"),
+        }
+    }
 }

@@ -127,9 +127,7 @@ impl Board {
         };
         let Some(id) = id else { return Ok(()) };
         let event = match payload {
-            Payload::Other { event_type, fields } => {
-                TaskEvent::read(event_type.as_str(), fields).transpose()
-            }
+            Payload::Other { event_type, fields } => TaskEvent::read(event_type.as_str(), fields).transpose(),
             _ => Ok(None),
         };
         let Some(mut task) = self.remove(&id) else {

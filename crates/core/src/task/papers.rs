@@ -1,10 +1,11 @@
 //! The texts of a task, which decisions do not need: folded from its events when its files are written or shown.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::TaskEvent;
 use super::event::Completed;
 use super::worklog;
+use crate::protocol::HandoffRequest;
 use crate::time::Timestamp;
 
 /// The body of a task, and what was handed over with it.
@@ -13,7 +14,7 @@ pub struct Papers {
     pub text: String,
     pub log: String,
     /// The last request to take it over, as `handoff.json` shows it.
-    pub handoff: Option<Map<String, Value>>,
+    pub handoff: Option<HandoffRequest>,
     /// The last accepted report, and when.
     pub result: Option<(Completed, Timestamp)>,
 }
@@ -50,7 +51,9 @@ impl Papers {
                 self.log.push_str(&worklog::line(at, None, Some(&notes), &[]).unwrap_or_default());
             }
             TaskEvent::Completed(completed) => self.result = Some((completed.clone(), at)),
-            TaskEvent::DelegationRequested(requested) => self.handoff = Some(requested.handoff.clone()),
+            TaskEvent::DelegationRequested(requested) => {
+                self.handoff = HandoffRequest::from_fields(&requested.handoff);
+            }
             // A new run starts without a result.
             TaskEvent::LeaseAcquired(_) => self.result = None,
             TaskEvent::Transitioned(_)

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use baton_core::protocol::exit_signal::{ExitReason, ExitSignal, WorkPhase};
 use baton_testkit::deadline::within;
 use baton_testkit::fixtures;
 use baton_testkit::fuzz;
@@ -73,6 +74,28 @@ fn drive(name: &str, target: fn(&[u8]), bases: &[Vec<u8>]) {
     assert!(count > 0);
 }
 
+fn envelopes() -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/envelopes");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    // The order of a folder is the file system's; a seed must give the same inputs everywhere.
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+fn outputs() -> Vec<Vec<u8>> {
+    let signal = ExitSignal::new(WorkPhase::Implementation, ExitReason::Completed)
+        .with_pr_url("https://example.org/pull/1")
+        .with_evidence_bundle_ref("evidence/a.yaml")
+        .with_notes("{\"done\"}");
+    let compact = serde_json::to_string(&signal).unwrap();
+    let pretty = serde_json::to_string_pretty(&signal).unwrap();
+    vec![
+        format!("Working.\n{compact}\nBye.\n").into_bytes(),
+        format!("```json\n{pretty}\n```\n").into_bytes(),
+        format!("fn main() {{\n{{\"a\": {compact}}} {compact}").into_bytes(),
+    ]
+}
+
 #[test]
 fn no_parser_panics_on_mutated_input() {
     within(3000, "fuzz", || {
@@ -90,5 +113,7 @@ fn no_parser_panics_on_mutated_input() {
         let proofs = [fixture.proof.clone().into_bytes(), fixture.consistency.clone().into_bytes()];
         drive("proof", fuzz::proof, &proofs);
         drive("bundle", fuzz::bundle, &[fixture.bundle.clone(), fixture.bundle_without_artifacts.clone()]);
+        drive("envelope", fuzz::envelope, &envelopes());
+        drive("exit_scan", fuzz::exit_scan, &outputs());
     });
 }

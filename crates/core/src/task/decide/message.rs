@@ -10,8 +10,8 @@ use crate::protocol::{
     Body, CompletionReport, Detail, HandoffRejected, HandoffRequest, Message, Reason, Rejection, StatusUpdate,
 };
 use crate::task::event::{
-    Completed, DelegationAnswered, DelegationRequested, Logged, MessageReceived, MessageRejected, MessageUnknown,
-    MessageWarning, Transitioned,
+    Completed, DelegationAnswered, DelegationRequested, Logged, MessageReceived, MessageRejected,
+    MessageUnknown, MessageWarning, Transitioned,
 };
 use crate::task::{Board, Outcome, Status, Task, TaskEvent};
 
@@ -51,20 +51,23 @@ impl Board {
                     message_type: Some(told.message.type_name().to_owned()),
                     ..reason
                 };
-                let decided = self.reject(&rejection, moment);
+                let decided = self.reject_message(&rejection, moment);
                 (Err(rejection), decided)
             }
         }
     }
 
     /// Records a message that was not taken, in the trace of its task or else in the ledger's own.
-    pub fn reject(&self, rejection: &Rejection, moment: Moment) -> Decided {
+    pub fn reject_message(&self, rejection: &Rejection, moment: Moment) -> Decided {
         let from_agent = rejection.from.as_ref().map(ToString::to_string);
         let mut events = Vec::new();
         let is_unknown = rejection.reason == Reason::UnknownType;
         if is_unknown {
             let message_type = rejection.message_type.clone().unwrap_or_default();
-            events.push(TaskEvent::MessageUnknown(MessageUnknown { message_type, from_agent: from_agent.clone() }));
+            events.push(TaskEvent::MessageUnknown(MessageUnknown {
+                message_type,
+                from_agent: from_agent.clone(),
+            }));
         } else {
             events.push(TaskEvent::MessageRejected(MessageRejected {
                 reason: rejection.reason.as_str().to_owned(),
@@ -75,7 +78,11 @@ impl Board {
             let is_request = rejection.message_type.as_deref() == Some("handoff.request");
             if let (true, Some(agent)) = (is_request, rejection.from.clone()) {
                 let reason = Some(rejection.reason.as_str().to_owned());
-                events.push(TaskEvent::DelegationRejected(DelegationAnswered { agent, reason, digest: None }));
+                events.push(TaskEvent::DelegationRejected(DelegationAnswered {
+                    agent,
+                    reason,
+                    digest: None,
+                }));
             }
         }
         let by = system();
@@ -199,7 +206,8 @@ fn complete(
     expect_sender(&act.task, &told.message)?;
     match act.task.status {
         Status::InProgress | Status::Review | Status::Blocked => {}
-        status @ (Status::Backlog | Status::Ready | Status::Done | Status::Cancelled | Status::Deadletter) => {
+        status
+        @ (Status::Backlog | Status::Ready | Status::Done | Status::Cancelled | Status::Deadletter) => {
             let detail = format!("a report for a task in {status}; expected in-progress, review or blocked");
             return Err(Rejection::new(Reason::InvalidState, Some(Detail::Text(detail))));
         }
@@ -303,14 +311,17 @@ fn hand_over(mut act: Act<'_>, told: &Told, request: &HandoffRequest) -> Result<
     for warning in &request.warnings {
         warn(&mut act, warning.reason, warning.detail.to_json());
     }
-    act.emit(&by, &TaskEvent::DelegationRequested(DelegationRequested {
-        parent_task_id: request.parent.clone(),
-        from_agent: request.from.clone(),
-        to_agent: request.to.clone(),
-        depth,
-        digest: told.digest,
-        handoff: request.fields(),
-    }));
+    act.emit(
+        &by,
+        &TaskEvent::DelegationRequested(DelegationRequested {
+            parent_task_id: request.parent.clone(),
+            from_agent: request.from.clone(),
+            to_agent: request.to.clone(),
+            depth,
+            digest: told.digest,
+            handoff: request.fields(),
+        }),
+    );
     Ok(act.done())
 }
 

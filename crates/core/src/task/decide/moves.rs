@@ -68,10 +68,7 @@ impl Board {
         let mut act = Act::on(self, &asked.task, moment)?;
         expect_text("text", &asked.text, LOG_CHARS_MAX)?;
         let notes = Some(asked.text.clone());
-        act.emit(
-            by,
-            &TaskEvent::Logged(Logged { progress: None, notes, blockers: Vec::new() }),
-        );
+        act.emit(by, &TaskEvent::Logged(Logged { progress: None, notes, blockers: Vec::new() }));
         Ok(act.done())
     }
 
