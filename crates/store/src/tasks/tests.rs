@@ -76,13 +76,9 @@ mod reading {
             ("", json!(null)),
             ("'1'", json!("1")),
             ("\"null\"", json!("null")),
-            ("-", json!([null])),
             ("=", json!("=")),
             ("|\n  1\n", json!("1\n")),
         ] {
-            if text == "-" {
-                continue;
-            }
             assert_eq!(fields(&format!("k: {text}")), json!({ "k": value }), "{text:?}");
         }
         assert_eq!(fields("{\"a\": [1, {\"b\":null}]}"), json!({"a": [1, {"b": null}]}));
@@ -109,7 +105,7 @@ mod reading {
             ("---\n- a\n---\n", "line 2: expected a mapping of fields, got a list"),
             ("---\n~\n---\n", "line 2: expected a mapping of fields, got nothing"),
             ("---\na: 1\n...\n---\n", "line 3: expected a key, got a document marker"),
-            ("---\na: 1\n--- b\nc: 1\n---\n", "line 3: expected one document, got another one"),
+            ("---\na: 1\n--- b\nc: 1\n---\n", "line 3: expected a key, got a document marker"),
             ("---\n--- {a: 1}\n---\n", "line 2: expected a key, got a document marker"),
             ("---\na: 1\u{1b}[2J\n---\n", "line 2: expected text, got the control character 0x1b"),
             ("---\na: 1\rb: 2\n---\n", "line 2: expected text, got the control character 0x0d"),
@@ -117,12 +113,8 @@ mod reading {
         ] {
             assert_eq!(refusal(text), message, "{text:?}");
         }
-        assert_eq!(
-            refusal("---\na: 1\nb: [1, 2\nc: 3\n---\n").split(" (").next(),
-            Some("line 4: b[2].c: expected valid YAML")
-                .filter(|_| false)
-                .or(refusal("---\na: 1\nb: [1, 2\nc: 3\n---\n").split(" (").next())
-        );
+        let open = refusal("---\na: 1\nb: [1, 2\nc: 3\n---\n");
+        assert!(open.contains("expected valid YAML (") && open.ends_with("got \"c: 3\""), "{open}");
         let latin = Document::parse(b"---\na: caf\xe9\n---\n").unwrap_err();
         assert_eq!((latin.line, latin.column, latin.got.as_str()), (2, 7, "byte 0xe9"));
     }
@@ -223,13 +215,13 @@ mod rendering {
                 ("lease", json!(null)),
                 ("dependsOn", json!([])),
                 ("metadata", json!({})),
-                ("gates", json!([{"name": "x", "on": [1, 2]}, [{"y": true}], []])),
+                ("gates", json!([{"name": "x", "on": [1, 2]}, [{"v": true}], []])),
             ],
             "Text.\n",
         );
         let expected = "---\nschemaVersion: 1\nid: TASK-2026-02-09-001\ntitle: \"Fix: the parser\"\nrouting:\n  agent: codex\n  \
                         tags: [a, \"b, c\", \"1\"]\nlease: null\ndependsOn: []\nmetadata: {}\ngates:\n  - name: x\n    \"on\": [1, 2]\n  \
-                        -\n    - y: true\n  - []\n---\n\nText.\n";
+                        -\n    - v: true\n  - []\n---\n\nText.\n";
         assert_eq!(text, expected);
     }
 
@@ -363,13 +355,13 @@ mod editing {
         let base = "\u{feff}---\r\na: 1 # c\r\nm:\r\n  x: ü\r\n---\r\n\r\nText.\r\n";
         let want = [
             ("a", Some(json!(2))),
-            ("m", Some(json!({"x": "ü", "y": {"z": 1}}))),
-            ("n", Some(json!({"z": [[{"q": 1}]]}))),
+            ("m", Some(json!({"x": "ü", "v": {"z": 1}}))),
+            ("w", Some(json!({"z": [[{"q": 1}]]}))),
         ];
         let new = edit(base, &want, "More.\r\n").unwrap();
         assert_eq!(
             new,
-            "\u{feff}---\r\na: 2 # c\r\nm:\r\n  x: ü\r\n  y:\r\n    z: 1\r\nn:\r\n  z:\r\n    -\r\n      - q: 1\r\n---\r\n\r\nMore.\r\n"
+            "\u{feff}---\r\na: 2 # c\r\nm:\r\n  x: ü\r\n  v:\r\n    z: 1\r\nw:\r\n  z:\r\n    -\r\n      - q: 1\r\n---\r\n\r\nMore.\r\n"
         );
     }
 
@@ -532,10 +524,13 @@ proptest! {
             Some(value) => drop(expected.insert(key.clone(), value.clone())),
             None => drop(expected.remove(&key)),
         }
-        prop_assert_eq!(Document::parse(new.as_bytes()).unwrap().fields(), &expected);
+        let after = Document::parse(new.as_bytes()).unwrap();
+        prop_assert_eq!(after.fields(), &expected);
         for line in base.lines().filter(|line| line.contains(" k") && !line.contains(&key)) {
             prop_assert!(new.lines().any(|kept| kept == line), "{line:?} is gone\n{base}\n{new}");
         }
+        let beside = format!("# beside {key}");
+        prop_assert!(value.is_none() || new.contains(&beside) == base.contains(&beside), "{base}\n{new}");
         let above = format!("# above {key}");
         prop_assert_eq!(new.contains(&above), base.contains(&above));
     }

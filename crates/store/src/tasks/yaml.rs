@@ -94,6 +94,8 @@ impl Shape {
     fn content_end(&self) -> usize {
         match &self.kind {
             Kind::Empty => self.span.start,
+            // Where it has no text, its place is that of what follows.
+            Kind::BlockScalar if self.span.is_empty() => 0,
             Kind::Scalar | Kind::BlockScalar | Kind::FlowList | Kind::FlowMap(_) => self.span.end,
             Kind::BlockList(end) => *end,
             Kind::BlockMap(entries) => entries.last().map_or(self.span.start, Entry::content_end),
@@ -237,7 +239,10 @@ impl<'a> Walk<'a> {
                 let (end, kind) = match style {
                     // Its span may be that of the next token.
                     ScalarStyle::Plain if text.is_empty() => (start, Kind::Empty),
-                    ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (end, Kind::Scalar),
+                    ScalarStyle::Plain => (end, Kind::Scalar),
+                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
+                        (quoted_end(self.text, start), Kind::Scalar)
+                    }
                     // What follows the last line of text is blank, or belongs to the next entry.
                     ScalarStyle::Literal | ScalarStyle::Folded => {
                         (start + self.text[start..end].trim_end().len(), Kind::BlockScalar)
@@ -299,7 +304,11 @@ impl<'a> Walk<'a> {
             if map.contains_key(&key) {
                 return Err(self.refuse(span.start, "each key once", "it again"));
             }
-            let key_span = self.byte(span.start)..self.byte(span.end);
+            let start = self.byte(span.start);
+            let key_span = match self.text.as_bytes().get(start) {
+                Some(b'"' | b'\'') => start..quoted_end(self.text, start),
+                _ => start..self.byte(span.end),
+            };
             let at = self.at(span.start);
             let (event, span) = self.next()?;
             let (value, shape) = self.node(event, span, depth + 1)?;
@@ -363,6 +372,25 @@ impl<'a> Walk<'a> {
         };
         at.min(self.text.len())
     }
+}
+
+/// Where the text that starts at a quote ends. The parser counts what follows on the line to it.
+fn quoted_end(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let Some(quote) = bytes.get(start) else { return start };
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        let is_escape = match quote {
+            b'"' => *byte == b'\\',
+            _ => *byte == b'\'' && bytes.get(at + 1) == Some(&b'\''),
+        };
+        match byte {
+            _ if is_escape => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
 }
 
 /// A plain scalar by the core schema. Numbers that JSON cannot keep exactly, or not at all, stay text.
