@@ -69,6 +69,18 @@ pub const KEY_FILE_BYTES_MAX: usize = 4096;
 /// Largest file of configuration that is read.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Largest task file: a body of 1 MiB, and room for the head and the work log.
+pub const TASK_FILE_BYTES_MAX: usize = (1 << 20) + (256 << 10);
+
+/// Largest head of a task file, between its fences. Ours have about a thousand bytes.
+pub const TASK_HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Deepest nesting of YAML that is read; the outermost mapping is depth 1. Bounds the recursion of the reader.
+pub const YAML_DEPTH_MAX: usize = 16;
+
+/// Largest YAML or JSON document beside a task, such as an evidence bundle.
+pub const YAML_BYTES_MAX: usize = 256 << 10;
+
 /// Most bytes `trace append` reads from a file or standard input.
 pub const INPUT_BYTES_MAX: u64 = 64 << 20;
 

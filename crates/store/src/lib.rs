@@ -14,6 +14,7 @@ pub mod layout;
 pub mod lock;
 pub mod ports;
 pub mod registry;
+pub mod tasks;
 pub mod workspace;
 
 pub use journal::{FsJournal, MemoryJournal, Options};
