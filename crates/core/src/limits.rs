@@ -150,3 +150,9 @@ pub const EXIT_EVIDENCE_BYTES_MAX: usize = 2 << 10;
 
 /// Longest `notes` of an exit signal, in bytes.
 pub const EXIT_NOTES_BYTES_MAX: usize = 10 << 10;
+
+/// Most items of an evidence bundle; one event cites all of them.
+pub const EVIDENCE_ITEMS_MAX: usize = 200;
+
+/// Largest file of an evidence bundle that is stored, in bytes.
+pub const EVIDENCE_ITEM_BYTES_MAX: u64 = 64 << 20;

@@ -71,3 +71,8 @@ pub fn new_seed() -> Zeroizing<[u8; 32]> {
     fill_random(seed.as_mut());
     seed
 }
+
+/// Ten random bytes, as ids are made of.
+pub fn random() -> [u8; 10] {
+    POOL.with_borrow_mut(Pool::take)
+}

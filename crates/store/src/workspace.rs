@@ -41,11 +41,12 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Workspace {
     pub layout: Layout,
-    pub journal: FsJournal,
+    pub journal: Arc<FsJournal>,
     pub keys: KeyStore,
     pub ledger_key: Arc<SecretKey>,
     pub artifacts: ArtifactDir,
     pub notes: NoteDir,
+    pub disk: Arc<dyn Disk>,
     /// What opening had to mend.
     pub opening: Opening,
     _lock: OwnerLock,
@@ -116,9 +117,10 @@ impl Workspace {
     ) -> Self {
         Workspace {
             artifacts: ArtifactDir::new(disk.clone(), layout.artifacts()),
-            notes: NoteDir::new(disk, layout),
+            notes: NoteDir::new(disk.clone(), layout),
+            disk,
             layout: layout.clone(),
-            journal,
+            journal: Arc::new(journal),
             keys,
             ledger_key,
             opening,
@@ -128,7 +130,7 @@ impl Workspace {
 
     /// Checkpoints, proofs and bundles of this ledger.
     pub fn exporter(&self) -> Exporter<'_> {
-        Exporter { journal: &self.journal, key: &self.ledger_key, notes: &self.notes }
+        Exporter { journal: &*self.journal, key: &self.ledger_key, notes: &self.notes }
     }
 
     /// Starts a trace.
@@ -154,7 +156,11 @@ impl Workspace {
 
     /// Ends cleanly and gives the lock back.
     pub fn close(self) -> Result<(), OpenError> {
-        self.journal.close()
+        match Arc::into_inner(self.journal) {
+            Some(journal) => journal.close(),
+            // Somebody still appends: whoever opens next does what is left.
+            None => Ok(()),
+        }
     }
 }
 

@@ -74,9 +74,9 @@ impl Board {
         self.timers.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| id)
     }
 
-    /// When the next lease ends.
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(at, _)| *at)
+    /// When the next lease ends, after this moment.
+    pub fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
+        self.timers.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
     /// Tasks whose dependencies have just become done.

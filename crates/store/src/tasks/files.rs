@@ -6,7 +6,9 @@
 use std::io;
 use std::sync::Arc;
 
-use baton_core::protocol::{handoff_json, handoff_md};
+use baton_core::limits::TASK_FILE_BYTES_MAX;
+use baton_core::protocol::{CompletionReport, handoff_json, handoff_md};
+use baton_core::task::event::Completed;
 use baton_core::task::{Papers, Run, Status, Task};
 use baton_core::{Digest, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -15,9 +17,6 @@ use serde_json::{Value, json};
 use super::tree::{Found, Stamp, Tree};
 use super::{edit, render};
 use crate::disk::unfinished_name;
-
-/// Largest file of a task that is read: its head, its text and its log.
-pub const TASK_FILE_BYTES_MAX: u64 = super::FILE_BYTES_MAX as u64;
 
 /// Largest run file that is read.
 pub const RUN_FILE_BYTES_MAX: u64 = 256 << 10;
@@ -139,7 +138,9 @@ impl TaskFiles {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 // Both are there: what the ledger's status has stays, the other is kept aside.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.set_aside(&there, &task.id)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.set_aside(&there, &task.id)?
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -219,7 +220,7 @@ impl TaskFiles {
     ) -> io::Result<()> {
         match self.tree.look(path)? {
             Some(Found::File(stamp)) if Some(stamp) == known => self.tree.remove(path),
-            Some(Found::File(_)) => match self.tree.read(path, TASK_FILE_BYTES_MAX) {
+            Some(Found::File(_)) => match self.tree.read(path, TASK_FILE_BYTES_MAX as u64) {
                 Ok((bytes, _)) => {
                     displaced.push(Displaced { id: id.clone(), status, bytes });
                     self.tree.remove(path)
@@ -249,7 +250,12 @@ impl TaskFiles {
         }
     }
 
-    fn write_handoff(&self, task: &Task, papers: &Papers, was: Option<&Projected>) -> io::Result<Option<Digest>> {
+    fn write_handoff(
+        &self,
+        task: &Task,
+        papers: &Papers,
+        was: Option<&Projected>,
+    ) -> io::Result<Option<Digest>> {
         let (Some(handoff), Some(fields)) = (&task.handoff, &papers.handoff) else { return Ok(None) };
         if was.is_some_and(|was| was.handoff == Some(handoff.digest)) {
             return Ok(Some(handoff.digest));
@@ -292,12 +298,15 @@ impl TaskFiles {
             };
             self.write_heartbeat(task, run, &first)?;
         }
-        let Some((completed, at)) = papers.result.as_ref().filter(|(done, _)| done.run_id == Some(run.id)) else {
+        let Some((completed, at)) = papers.result.as_ref().filter(|(done, _)| done.run_id == Some(run.id))
+        else {
             return Ok((Some(state), None));
         };
         if was.is_none_or(|was| was.result != Some(completed.digest)) {
             self.tree.make_dir(&dir)?;
-            self.put(&dir, "run_result.json", result_json(task, completed, *at).as_bytes())?;
+            if let Some(text) = result_json(task, completed, *at) {
+                self.put(&dir, "run_result.json", text.as_bytes())?;
+            }
         }
         Ok((Some(state), Some(completed.digest)))
     }
@@ -323,7 +332,8 @@ impl TaskFiles {
         if !has_any {
             return Ok(());
         }
-        let name = earlier.map_or_else(|| unfinished_name("unknown").trim_matches('.').to_owned(), |run| run.to_string());
+        let name = earlier
+            .map_or_else(|| unfinished_name("unknown").trim_matches('.').to_owned(), |run| run.to_string());
         let history = format!("{dir}/history");
         self.tree.make_dir(&history)?;
         self.tree.make_dir(&format!("{history}/{name}"))?;
@@ -357,7 +367,8 @@ impl TaskFiles {
 
     /// The heartbeat of a run, where its file reads and is of this run.
     pub fn heartbeat(&self, task: &TaskId, run: RunId) -> Option<Heartbeat> {
-        let (bytes, _) = self.tree.read(&format!("{}/run_heartbeat.json", run_dir(task)), RUN_FILE_BYTES_MAX).ok()?;
+        let (bytes, _) =
+            self.tree.read(&format!("{}/run_heartbeat.json", run_dir(task)), RUN_FILE_BYTES_MAX).ok()?;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
         let time = |key: &str| value.get(key)?.as_str()?.parse::<Timestamp>().ok();
         if value.get("runId")?.as_str()? != run.to_string() {
@@ -406,7 +417,8 @@ fn run_json(task: &Task, run: &Run) -> Value {
     let (status, metadata) = match &run.ended {
         None => ("running", json!({})),
         Some(end) => {
-            let is_expired = end.reason.starts_with("stale_heartbeat") || end.reason.starts_with("lease_expired");
+            let is_expired =
+                end.reason.starts_with("stale_heartbeat") || end.reason.starts_with("lease_expired");
             let status = match (end.failed, task.said.report.is_some()) {
                 (true, _) => "failed",
                 (false, true) => "completed",
@@ -414,7 +426,9 @@ fn run_json(task: &Task, run: &Run) -> Value {
             };
             let at = end.at.to_string();
             let metadata = match is_expired && end.failed {
-                true => json!({"expiredAt": at, "expiredReason": end.reason, "endedAt": at, "endReason": end.reason}),
+                true => {
+                    json!({"expiredAt": at, "expiredReason": end.reason, "endedAt": at, "endReason": end.reason})
+                }
                 false => json!({"endedAt": at, "endReason": end.reason}),
             };
             (status, metadata)
@@ -432,21 +446,8 @@ fn run_json(task: &Task, run: &Run) -> Value {
     })
 }
 
-fn result_json(task: &Task, completed: &baton_core::task::event::Completed, at: Timestamp) -> String {
-    let mut value = json!({
-        "taskId": task.id.as_str(),
-        "agentId": completed.agent.as_str(),
-        "fence": completed.fence,
-        "completedAt": at.to_string(),
-    });
-    if let Some(run) = completed.run_id {
-        value["runId"] = run.to_string().into();
-    }
-    for (key, field) in &completed.report {
-        value[key] = field.clone();
-    }
-    if let Some(handoff) = &completed.handoff_ref {
-        value["handoffRef"] = handoff.as_str().into();
-    }
-    pretty(&value)
+fn result_json(task: &Task, completed: &Completed, at: Timestamp) -> Option<String> {
+    let report = CompletionReport::from_fields(&completed.report)?;
+    let (run, fence, handoff) = (completed.run_id, completed.fence, completed.handoff_ref.as_deref());
+    Some(report.result_json(&task.id, &completed.agent, run, fence, at, handoff))
 }

@@ -1,5 +1,8 @@
 //! Tasks rebuilt from the ledger: the board from every event, or one task from its own.
 
+use std::collections::BTreeSet;
+
+use baton_core::TaskId;
 use baton_core::event::Payload;
 use baton_core::ids::TypeName;
 use baton_core::task::apply::At;
@@ -44,8 +47,9 @@ impl Fact {
     }
 }
 
-/// Applies everything that the journal has beyond what the board knows.
-pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<(), ReadError> {
+/// Applies everything that the journal has beyond what the board knows, and gives the tasks that it touched.
+pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<BTreeSet<TaskId>, ReadError> {
+    let mut touched = BTreeSet::new();
     while board.pos() < history.size() {
         let lines = history.read(board.pos() + 1, LINES_AT_ONCE)?;
         if lines.is_empty() {
@@ -56,9 +60,14 @@ pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<(), ReadErro
             let fact = Fact::read(stored)?;
             // A task's event that does not read is nothing that Baton wrote: the verifier's business, not a reason to stop.
             let _ = board.apply(fact.task.as_deref(), &fact.payload, fact.at);
+            let id = match &fact.task {
+                Some(task) => task.parse().ok().filter(|id| board.get(id).is_some()),
+                None => board.of_trace(fact.at.trace).map(|task| task.id.clone()),
+            };
+            touched.extend(id);
         }
     }
-    Ok(())
+    Ok(touched)
 }
 
 /// One task as it was at a revision of its file (or is now), with its texts.
@@ -104,6 +113,7 @@ pub fn fold(history: &dyn History, task: &Task, rev: Option<u64>) -> Result<(Tas
             take(&Fact::read(stored)?);
         }
     }
-    let missing = || ReadError::Damaged { pos: 0, why: format!("the trace of {} does not begin with it", task.id) };
+    let missing =
+        || ReadError::Damaged { pos: 0, why: format!("the trace of {} does not begin with it", task.id) };
     Ok((made.ok_or_else(missing)?, papers))
 }

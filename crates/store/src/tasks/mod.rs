@@ -6,10 +6,14 @@
 
 mod document;
 mod edit;
+pub mod files;
+pub mod fold;
 mod problem;
 mod render;
+pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod tree;
 mod yaml;
 
 pub use document::Document;

@@ -211,8 +211,10 @@ fn is_plain(text: &str, around: Around) -> bool {
     }
     if first.is_ascii_digit() {
         // A number, a date, a time, minutes and seconds: in letters, none has others than these.
-        let may_be_number = |b: &u8| matches!(b, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'_' | b'.' | b':' | b'+' | b'-' | b' ')
-            || matches!(b, b'x' | b'X' | b'o' | b'O' | b'T' | b't' | b'Z' | b'z');
+        let may_be_number = |b: &u8| {
+            matches!(b, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'_' | b'.' | b':' | b'+' | b'-' | b' ')
+                || matches!(b, b'x' | b'X' | b'o' | b'O' | b'T' | b't' | b'Z' | b'z')
+        };
         return !bytes.iter().all(|b| may_be_number(b));
     }
     !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))

@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine as _;
 use baton_core::TaskId;
 use baton_core::task::{Board, Task};
 use baton_ledger::hash::Hasher;
 use baton_ledger::key::{PublicKey, SecretKey};
-use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 
 use super::files::Projected;
@@ -47,12 +47,18 @@ pub struct Table {
     file: Option<Arc<dyn DiskFile>>,
     length: u64,
     rows: u64,
+    pos: u64,
     hasher: Hasher,
 }
 
 impl Table {
     fn empty(path: PathBuf) -> Table {
-        Table { path, file: None, length: 0, rows: 0, hasher: Hasher::default() }
+        Table { path, file: None, length: 0, rows: 0, pos: 0, hasher: Hasher::default() }
+    }
+
+    /// The position up to which the rows are current.
+    pub fn pos(&self) -> u64 {
+        self.pos
     }
 
     /// Reads what was saved; an empty board where nothing usable was.
@@ -94,6 +100,7 @@ impl Table {
             self.rows += changed.len() as u64;
         }
         self.hasher.update(text.as_bytes());
+        self.pos = board.pos();
         let seal = format!("#{} ", board.pos());
         let digest = {
             let mut hasher = self.hasher.clone();
@@ -154,7 +161,8 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
         }
         board.restore(row.task);
     }
-    board.set_pos(pos.parse().ok()?);
-    let table = Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, hasher };
+    let pos = pos.parse().ok()?;
+    board.set_pos(pos);
+    let table = Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, pos, hasher };
     Some(Loaded { board, projected, table })
 }

@@ -282,10 +282,7 @@ mod editing {
             edited(TASK, &[("status", None), ("tags", None)]),
             TASK.replace("status: ready # for now\n", "").replace("tags:\n- a # one\n- b\n", "")
         );
-        assert_eq!(
-            edited(TASK, &[("notes", None)]),
-            TASK.replace("notes: |\n  # no comment\n  text\n", "")
-        );
+        assert_eq!(edited(TASK, &[("notes", None)]), TASK.replace("notes: |\n  # no comment\n  text\n", ""));
         let start = TASK.find("routing").unwrap();
         let end = TASK.find("\nnotes").unwrap();
         assert_eq!(edited(TASK, &[("routing", None)]), [&TASK[..start], &TASK[end..]].concat());
@@ -396,8 +393,32 @@ fn text() -> impl Strategy<Value = String> {
         "[-#:, \\[\\]{}'\"!&*|>%@`~?a-c0-9.\n\r\t\\\\]{0,12}",
         "[a-z]{1,8}",
         prop::sample::select(vec![
-            "yes", "1", "null", "2026-01-01", "- a", "---", "...", "", "<<", "0x1f", "1e5", ".5", "on", "a: b", "a #b", "=",
-            "\u{feff}", "\u{85}", "\u{2028}", "\u{0}", "\u{10ffff}", "-", "?", ": ", "{", "%a",
+            "yes",
+            "1",
+            "null",
+            "2026-01-01",
+            "- a",
+            "---",
+            "...",
+            "",
+            "<<",
+            "0x1f",
+            "1e5",
+            ".5",
+            "on",
+            "a: b",
+            "a #b",
+            "=",
+            "\u{feff}",
+            "\u{85}",
+            "\u{2028}",
+            "\u{0}",
+            "\u{10ffff}",
+            "-",
+            "?",
+            ": ",
+            "{",
+            "%a",
         ])
         .prop_map(str::to_owned),
     ]
@@ -415,7 +436,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(7, 40, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(text(), inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map(text(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
@@ -429,7 +451,8 @@ fn body() -> impl Strategy<Value = String> {
 }
 
 fn rendered(fields: &Map<String, Value>, body: &str) -> String {
-    let fields: Vec<(&str, Value)> = fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    let fields: Vec<(&str, Value)> =
+        fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     render(&fields, body)
 }
 

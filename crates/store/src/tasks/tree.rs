@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, mkdirat, open, openat2, renameat_with,
-    statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, mkdirat, open, openat2,
+    renameat_with, statat, unlinkat,
 };
 
 /// How a file looked when it was last seen: another stamp is another content.
@@ -93,7 +93,10 @@ impl RealTree {
 fn stamp(stat: &Stat) -> Stamp {
     Stamp {
         bytes: stat.st_size.unsigned_abs(),
-        modified_ns: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec.cast_signed()),
+        modified_ns: stat
+            .st_mtime
+            .saturating_mul(1_000_000_000)
+            .saturating_add(stat.st_mtime_nsec.cast_signed()),
         inode: stat.st_ino,
     }
 }

@@ -248,7 +248,8 @@ impl<'a> Walk<'a> {
                         (start + self.text[start..end].trim_end().len(), Kind::BlockScalar)
                     }
                 };
-                let value = if style == ScalarStyle::Plain { plain(&text) } else { Value::String(text.into()) };
+                let value =
+                    if style == ScalarStyle::Plain { plain(&text) } else { Value::String(text.into()) };
                 Ok((value, Shape { span: start..end, kind }))
             }
             Event::SequenceStart(..) => {
@@ -331,7 +332,9 @@ impl<'a> Walk<'a> {
         }
         match plain(&text) {
             Value::String(key) => Ok(key),
-            other => Err(self.refuse(span.start, "a key that is text, in quotes if need be", described(&other))),
+            other => {
+                Err(self.refuse(span.start, "a key that is text, in quotes if need be", described(&other)))
+            }
         }
     }
 
@@ -404,7 +407,9 @@ pub(super) fn plain(text: &str) -> Value {
 }
 
 fn number(text: &str) -> Option<Number> {
-    if let Some(digits) = text.strip_prefix("0o").filter(|digits| is_all(digits, |b| matches!(b, b'0'..=b'7'))) {
+    if let Some(digits) =
+        text.strip_prefix("0o").filter(|digits| is_all(digits, |b| matches!(b, b'0'..=b'7')))
+    {
         return u64::from_str_radix(digits, 8).ok().map(Number::from);
     }
     if let Some(digits) = text.strip_prefix("0x").filter(|digits| is_all(digits, |b| b.is_ascii_hexdigit())) {
@@ -412,7 +417,11 @@ fn number(text: &str) -> Option<Number> {
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if is_all(unsigned, |b| b.is_ascii_digit()) {
-        return text.parse::<i64>().map(Number::from).ok().or_else(|| text.parse::<u64>().map(Number::from).ok());
+        return text
+            .parse::<i64>()
+            .map(Number::from)
+            .ok()
+            .or_else(|| text.parse::<u64>().map(Number::from).ok());
     }
     is_float(unsigned).then(|| text.parse().ok().and_then(Number::from_f64)).flatten()
 }

@@ -1,0 +1,258 @@
+//! What is asked of tasks: each call decides, records, projects, and gives what the caller wants to know.
+//!
+//! Before every one, what is due is done: without a running server it is whoever next writes that notices an agent's death.
+
+use baton_core::event::{Actor, ArtifactRef};
+use baton_core::ids::{AgentName, RunId, TaskId, Token};
+use baton_core::protocol::{self, Body, Message, Reason, Rejection};
+use baton_core::task::decide::{
+    Approve, CiVerdict, Claim, Edit, Holder, Log, Move, New, Reject, Retry, Told, operator,
+};
+use baton_core::task::{Board, Lease, Papers, Refusal, Task};
+use baton_core::{Digest, Timestamp};
+use baton_ledger::canonical;
+use baton_ledger::hash::sha256;
+use baton_store::ArtifactStore as _;
+use baton_store::tasks::files::Heartbeat;
+use baton_store::tasks::tree::{Found, RealTree, Tree as _};
+use serde_json::{Value, json};
+
+use super::{Engine, Fault, Settings, State};
+
+/// A lease that was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    pub task: TaskId,
+    pub run: RunId,
+    pub lease: Lease,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    pub rejected: Option<Rejection>,
+    /// The types of the events that it led to.
+    pub events: Vec<String>,
+}
+
+/// A message that is larger, or deeper, is kept as an artifact and not in the event.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+const INLINE_DEPTH_MAX: usize = 24;
+
+impl Engine {
+    /// Makes a task.
+    pub fn create(&self, new: &New) -> Result<(Task, Papers), Fault> {
+        let mut state = self.ready()?;
+        let moment = self.ground.clock.moment();
+        let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, &operator(), moment)?))?;
+        self.shown(&mut state, &id)
+    }
+
+    /// Moves a task by hand.
+    pub fn transition(&self, asked: &Move) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.transition(asked, &operator(), moment))
+    }
+
+    /// Changes fields by hand.
+    pub fn edit(&self, asked: &Edit) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.edit(asked, &operator(), moment))
+    }
+
+    pub fn log(&self, asked: &Log) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.log(asked, &operator(), moment))
+    }
+
+    pub fn retry(&self, asked: &Retry) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.retry(asked, &operator(), moment))
+    }
+
+    pub fn approve(&self, asked: &Approve) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.approve(asked, &operator(), moment))
+    }
+
+    pub fn reject(&self, asked: &Reject) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.reject(asked, &operator(), moment))
+    }
+
+    /// Takes a verdict of CI: a person's report, or Baton's own run.
+    pub fn ci(&self, verdict: &CiVerdict, by: &Actor) -> Result<(Task, Papers), Fault> {
+        self.ask(&verdict.task, |board, _, moment| board.ci(verdict, by, moment))
+    }
+
+    /// Gives a task to an agent. `ttl_ms` is how long, where the configuration's default is not wanted.
+    pub fn claim(
+        &self,
+        task: &TaskId,
+        agent: &AgentName,
+        ttl_ms: Option<i64>,
+        session: Option<Token>,
+    ) -> Result<Claimed, Fault> {
+        let mut state = self.ready()?;
+        let moment = self.ground.clock.moment();
+        let claim = Claim {
+            task: task.clone(),
+            agent: agent.clone(),
+            ttl_ms: ttl_ms.unwrap_or(self.settings.lease_ttl_ms),
+            beat_ttl_ms: self.settings.beat_ttl_ms,
+            session,
+        };
+        let (run, _) = self.act(&mut state, |board, _| Ok(board.claim(&claim, moment)?))?;
+        let lease = state.board.get(task).and_then(|task| task.lease.clone());
+        let lease = lease.ok_or_else(|| Fault::not_found(task))?;
+        Ok(Claimed { task: task.clone(), run, lease })
+    }
+
+    /// Keeps a lease alive, and gives the moment at which it now ends.
+    pub fn beat(&self, holder: &Holder) -> Result<Timestamp, Fault> {
+        let mut state = self.ready()?;
+        let moment = self.ground.clock.moment();
+        let (beat, _) = self.act(&mut state, |board, _| {
+            let beat = board.beat(holder, moment)?;
+            Ok(((beat.expires_at, beat.beat_until), beat.decided))
+        })?;
+        let (lease_until, until) = beat;
+        if let Some(task) = state.board.get(&holder.task).cloned()
+            && let Some(run) = task.live_run()
+        {
+            let count = self.files.heartbeat(&task.id, run.id).map_or(0, |beat| beat.count) + 1;
+            let beat = Heartbeat { at: moment.now, count, until, lease_until };
+            self.files.write_heartbeat(&task, run, &beat).map_err(Fault::files(&task.id))?;
+            state.beats.insert(task.id.clone(), until.min(lease_until));
+        }
+        Ok(lease_until.min(until))
+    }
+
+    /// Gives a task back.
+    pub fn release(&self, holder: &Holder) -> Result<(Task, Papers), Fault> {
+        self.ask(&holder.task, |board, _, moment| board.release(holder, moment))
+    }
+
+    /// Routes one message. What is refused is recorded; what is no message is not.
+    pub fn send(&self, bytes: &[u8]) -> Result<Sent, Fault> {
+        let message = match protocol::read(bytes) {
+            Ok(message) => message,
+            Err(rejection) => return self.refuse_message(rejection),
+        };
+        let digest = message_digest(&message);
+        let mut state = self.ready()?;
+        let task = state.board.get(&message.task).cloned();
+        let raw = Value::Object(message.raw.clone());
+        let is_large = bytes.len() > INLINE_BYTES_MAX || depth(&raw) > INLINE_DEPTH_MAX;
+        let original = match is_large && task.is_some() {
+            true => Some(self.store_bytes(bytes, "application/json", "message.json")?),
+            false => None,
+        };
+        let (has_summary, handoff_ref) = match (&message.body, &task) {
+            (Body::Completion(report), Some(task)) => {
+                let handoff = "outputs/handoff.md";
+                let handoff = self.files.has(task, handoff).then(|| handoff.to_owned());
+                (self.has_file(&state, task, &report.summary_ref), handoff)
+            }
+            _ => (true, None),
+        };
+        let told = Told { message, digest, original, has_summary, handoff_ref, has_session: false };
+        let moment = self.ground.clock.moment();
+        let ((rejected, events), _) = self.act(&mut state, |board, settings| {
+            let (answer, decided) = board.tell(&told, settings.rules, moment);
+            let types = decided.types().into_iter().map(str::to_owned).collect();
+            Ok(((answer.err(), types), decided))
+        })?;
+        self.tick_locked(&mut state)?;
+        Ok(Sent { rejected, events })
+    }
+
+    fn refuse_message(&self, rejection: Rejection) -> Result<Sent, Fault> {
+        let mut events = Vec::new();
+        if rejection.reason != Reason::NotAMessage {
+            let mut state = self.ready()?;
+            let moment = self.ground.clock.moment();
+            let (types, _) = self.act(&mut state, |board, _| {
+                let decided = board.reject_message(&rejection, moment);
+                let types: Vec<String> = decided.types().into_iter().map(str::to_owned).collect();
+                Ok((types, decided))
+            })?;
+            events = types;
+        }
+        Ok(Sent { rejected: Some(rejection), events })
+    }
+
+    /// Stores bytes that an event will cite.
+    pub fn store_bytes(&self, bytes: &[u8], media_type: &str, name: &str) -> Result<ArtifactRef, Fault> {
+        let mut source = bytes;
+        let (sha256, length) = self.ground.artifacts.put(&mut source).map_err(Fault::files(name))?;
+        Ok(ArtifactRef { sha256, bytes: length, media_type: media_type.to_owned(), name: name.to_owned() })
+    }
+
+    /// Whether a path of a message leads to a file: in the task's folder, in another task's by its id, or in the workspace.
+    fn has_file(&self, state: &State, task: &Task, path: &str) -> bool {
+        if self.files.has(task, path) {
+            return true;
+        }
+        if let Some(path) = self.by_id(&state.board, path) {
+            return matches!(self.files.tree().look(&path), Ok(Some(Found::File(_))));
+        }
+        let Ok(workspace) = RealTree::open(&self.ground.workspace) else { return false };
+        matches!(workspace.look(path), Ok(Some(Found::File(_))))
+    }
+
+    /// `tasks/<any>/<id>…` as it is called now: tasks move, and whoever names one need not know where to.
+    pub(super) fn by_id(&self, board: &Board, path: &str) -> Option<String> {
+        let (_, rest) = path.strip_prefix("tasks/")?.split_once('/')?;
+        let (id, rest) = match rest.split_once('/') {
+            Some((id, rest)) => (id, format!("/{rest}")),
+            None => (rest.strip_suffix(".md")?, ".md".to_owned()),
+        };
+        let task = board.get(&id.parse().ok()?)?;
+        Some(format!("tasks/{}/{id}{rest}", task.status))
+    }
+
+    /// Does what is due and gives the state for one call.
+    fn ready(&self) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
+        let mut state = self.lock();
+        self.tick_locked(&mut state)?;
+        Ok(state)
+    }
+
+    fn ask(
+        &self,
+        id: &TaskId,
+        decide: impl Fn(
+            &Board,
+            &Settings,
+            baton_core::task::decide::Moment,
+        ) -> Result<baton_core::task::decide::Decided, Refusal>,
+    ) -> Result<(Task, Papers), Fault> {
+        let mut state = self.ready()?;
+        self.take_edits_of(&mut state, id)?;
+        let moment = self.ground.clock.moment();
+        self.act(&mut state, |board, settings| Ok(((), decide(board, settings, moment)?)))?;
+        // A task that is done may free others.
+        self.tick_locked(&mut state)?;
+        self.shown(&mut state, id)
+    }
+
+    fn shown(&self, state: &mut State, id: &TaskId) -> Result<(Task, Papers), Fault> {
+        let task = state.board.get(id).cloned().ok_or_else(|| Fault::not_found(id))?;
+        let papers = self.papers(state, &task)?;
+        Ok((task, papers))
+    }
+}
+
+/// What makes two messages the same: type, sender, payload. When they were sent does not.
+fn message_digest(message: &Message) -> Digest {
+    let value = json!({
+        "type": message.type_name(),
+        "fromAgent": message.from.as_str(),
+        "payload": message.raw.get("payload").cloned().unwrap_or(Value::Null),
+    });
+    sha256(&canonical::to_bytes(&value).unwrap_or_default())
+}
+
+/// How deep a value is nested.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,38 @@
+//! Why something could not be done to tasks.
+
+use std::io;
+
+use baton_core::TaskId;
+use baton_core::task::Refusal;
+use baton_store::{AppendError, ReadError, keys, registry};
+
+/// A failure of an engine. What was not recorded did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A rule forbids it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Registry(#[from] registry::Error),
+    #[error(transparent)]
+    Key(#[from] keys::Error),
+    #[error("{what}: {source}")]
+    Files { what: String, source: io::Error },
+    #[error("the ledger moved on again and again while this was decided")]
+    Busy,
+}
+
+impl Fault {
+    pub fn not_found(id: &TaskId) -> Fault {
+        Fault::Refused(Refusal::NotFound(id.clone()))
+    }
+
+    pub(super) fn files(what: impl ToString) -> impl FnOnce(io::Error) -> Fault {
+        let what = what.to_string();
+        move |source| Fault::Files { what, source }
+    }
+}

@@ -1,0 +1,422 @@
+//! The one road of everything that happens to tasks: decide on the board, append, apply, then bring the files up to date.
+//!
+//! One decision at a time. The board is in memory and is always what the ledger says; files are written after the append and can be
+//! made again at any time. What people change in the files comes in through [`reconcile`](Engine::reconcile).
+
+mod asks;
+mod error;
+mod evidence;
+mod inspect;
+mod opening;
+mod reconcile;
+mod tick;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_core::event::{Event, Payload};
+use baton_core::roles::must_be_signed;
+use baton_core::task::apply::At;
+use baton_core::task::decide::{Decided, Rules};
+use baton_core::task::{Board, Papers, Status, Task};
+use baton_core::{Role, TaskId, Timestamp};
+use baton_ledger::body::Body;
+use baton_ledger::key::SecretKey;
+use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal as Unsealed};
+use baton_store::artifacts::ArtifactDir;
+use baton_store::disk::Disk;
+use baton_store::registry::{self, AgentKey};
+use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
+use baton_store::tasks::fold::{catch_up, fold};
+use baton_store::tasks::table::Table;
+use baton_store::tasks::tree::Tree;
+use baton_store::{AppendError, Journal, Layout};
+
+pub use asks::{Claimed, Sent};
+pub use error::Fault;
+pub use evidence::Submission;
+pub use opening::OperatorKey;
+pub use reconcile::Reconciled;
+pub use tick::Ticked;
+
+use crate::clock::Clock;
+
+/// What an engine stands on: a ledger that this process owns, and the files beside it.
+#[derive(Clone)]
+pub struct Ground {
+    pub disk: Arc<dyn Disk>,
+    pub layout: Layout,
+    pub journal: Arc<dyn Journal>,
+    pub artifacts: ArtifactDir,
+    pub ledger_key: Arc<SecretKey>,
+    pub operator: Arc<dyn OperatorKey>,
+    pub tree: Arc<dyn Tree>,
+    /// Where the work is: evidence and summaries are looked for there, and CI runs there.
+    pub workspace: PathBuf,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Ground {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ground").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+/// What the configuration says about tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub lease_ttl_ms: i64,
+    pub beat_ttl_ms: i64,
+    pub rules: Rules,
+    /// Whether a CI run that fails goes back to work instead of to a person.
+    pub ci_rework: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            lease_ttl_ms: 10 * 60_000,
+            beat_ttl_ms: 5 * 60_000,
+            rules: Rules { max_attempts: 3, has_ci: false },
+            ci_rework: false,
+        }
+    }
+}
+
+/// Tasks in use.
+#[derive(Debug)]
+pub struct Engine {
+    ground: Ground,
+    files: TaskFiles,
+    settings: Settings,
+    state: Mutex<State>,
+}
+
+/// What one decision after the other changes.
+#[derive(Debug)]
+struct State {
+    board: Board,
+    projected: BTreeMap<TaskId, Projected>,
+    table: Table,
+    /// Tasks whose rows are to be saved.
+    changed: BTreeSet<TaskId>,
+    /// Tasks whose files could not be written: tried again.
+    behind: BTreeSet<TaskId>,
+    /// Texts of tasks that are at work, so that a trace is not read again for each event.
+    papers: BTreeMap<TaskId, (u64, Papers)>,
+    /// Until when beats reach that were not recorded.
+    beats: BTreeMap<TaskId, Timestamp>,
+    operator: Option<(Arc<SecretKey>, AgentKey)>,
+    /// What a person should know, until somebody asks.
+    notices: Vec<String>,
+    moved: Vec<Moved>,
+}
+
+/// A transition that somebody may want to be told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub pos: u64,
+    pub task: TaskId,
+    pub title: String,
+    pub from: Status,
+    pub to: Status,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+/// Most texts that are kept.
+const PAPERS_MAX: usize = 256;
+
+/// How often a decision is made anew when the ledger moved on meanwhile.
+const DECISIONS_MAX: usize = 16;
+
+/// Rows that are saved together while the engine runs.
+const SAVE_EVERY: usize = 4096;
+
+impl Engine {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whatever a panicking thread was doing is in the ledger or is not; the board is caught up before it is used.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.ground.clock.now()
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// Shows the board as it is.
+    pub fn look<T>(&self, look: impl FnOnce(&Board) -> T) -> Result<T, Fault> {
+        let mut state = self.lock();
+        self.catch_up(&mut state)?;
+        Ok(look(&state.board))
+    }
+
+    /// A task and its texts.
+    pub fn task(&self, id: &TaskId) -> Result<(Task, Papers), Fault> {
+        let mut state = self.lock();
+        self.catch_up(&mut state)?;
+        let task = state.board.get(id).cloned().ok_or_else(|| Fault::not_found(id))?;
+        let papers = self.papers(&mut state, &task)?;
+        Ok((task, papers))
+    }
+
+    /// What a person should be told, once.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notices)
+    }
+
+    /// The notable transitions since the last call.
+    pub fn take_moved(&self) -> Vec<Moved> {
+        std::mem::take(&mut self.lock().moved)
+    }
+
+    /// Decides, records and projects; decided anew where somebody else was quicker.
+    fn act<T>(
+        &self,
+        state: &mut State,
+        decide: impl Fn(&Board, &Settings) -> Result<(T, Decided), Fault>,
+    ) -> Result<(T, Vec<Receipt>), Fault> {
+        for _ in 0..DECISIONS_MAX {
+            self.catch_up(state)?;
+            let (answer, decided) = decide(&state.board, &self.settings)?;
+            match self.record(state, decided) {
+                Ok(receipts) => return Ok((answer, receipts)),
+                Err(Fault::Append(AppendError::Refused(Unsealed::HeadMoved { .. }))) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Err(Fault::Busy)
+    }
+
+    /// Applies what others have appended in this process.
+    fn catch_up(&self, state: &mut State) -> Result<(), Fault> {
+        if state.board.pos() < self.ground.journal.size() {
+            let touched = catch_up(&mut state.board, &*self.ground.journal)?;
+            state.changed.extend(touched.iter().cloned());
+            for id in touched {
+                self.project(state, &id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a decision, applies it and brings the files up to date.
+    fn record(&self, state: &mut State, decided: Decided) -> Result<Vec<Receipt>, Fault> {
+        if decided.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let journal = &*self.ground.journal;
+        let mut proposal = Proposal { events: Vec::new(), decided_on: decided.decided_on };
+        // What stands at each place of the proposal, to be applied once it is recorded.
+        let mut applied: Vec<Option<&Event>> = Vec::new();
+        for event in &decided.events {
+            let checked = self.seal(state, event, &mut proposal)?;
+            applied.resize(proposal.events.len(), None);
+            proposal.events.push(checked);
+            applied.push(Some(event));
+        }
+        let receipts = journal.append(proposal)?;
+        let mut touched = BTreeSet::new();
+        for (event, receipt) in applied.iter().zip(&receipts) {
+            if receipt.pos != state.board.pos() + 1 {
+                // Others appended in between: the journal has everything in its order.
+                touched.extend(catch_up(&mut state.board, journal)?);
+                break;
+            }
+            self.apply(state, *event, receipt, &mut touched);
+        }
+        state.changed.extend(touched.iter().cloned());
+        for id in &touched {
+            self.project(state, id);
+        }
+        if state.changed.len() >= SAVE_EVERY {
+            // It is a projection: saved another time if not now.
+            let _ = self.save(state);
+        }
+        Ok(receipts)
+    }
+
+    fn apply(
+        &self,
+        state: &mut State,
+        event: Option<&Event>,
+        receipt: &Receipt,
+        touched: &mut BTreeSet<TaskId>,
+    ) {
+        let time = event.map_or_else(|| self.now(), |event| event.at);
+        let at = At { pos: receipt.pos, trace: receipt.trace, seq: receipt.seq, time };
+        let task = event.and_then(|event| event.task.as_ref()).map(|token| token.as_str());
+        let other = Payload::Other { event_type: key_bound(), fields: Default::default() };
+        let payload = event.map_or(&other, |event| &event.payload);
+        // Events that were made here read back as what they are.
+        let _ = state.board.apply(task, payload, at);
+        let id = match task {
+            Some(task) => task.parse().ok().filter(|id| state.board.get(id).is_some()),
+            None => state.board.of_trace(receipt.trace).map(|task| task.id.clone()),
+        };
+        let Some(id) = id else { return };
+        if let Payload::Other { event_type, fields } = payload
+            && let Some(Ok(event)) = baton_core::task::TaskEvent::read(event_type.as_str(), fields)
+        {
+            if let Some((_, papers)) = state.papers.get_mut(&id) {
+                papers.apply(&event, at.time);
+            } else if matches!(event, baton_core::task::TaskEvent::Created(_)) {
+                let mut papers = Papers::default();
+                papers.apply(&event, at.time);
+                keep_papers(&mut state.papers, id.clone(), (0, papers));
+            }
+            if let baton_core::task::TaskEvent::Transitioned(moved) = &event
+                && let Some(task) = state.board.get(&id)
+                && moved.to.is_notable()
+            {
+                state.moved.push(Moved {
+                    pos: at.pos,
+                    task: id.clone(),
+                    title: task.title.clone(),
+                    from: moved.from,
+                    to: moved.to,
+                    reason: moved.reason.clone(),
+                    at: at.time,
+                });
+            }
+        }
+        if let Some(task) = state.board.get(&id) {
+            if let Some((rev, _)) = state.papers.get_mut(&id) {
+                *rev = task.rev();
+            }
+            if task.lease.is_none() {
+                state.beats.remove(&id);
+            }
+        }
+        touched.insert(id);
+    }
+
+    /// Makes an event ready to be appended, signed where its type must be.
+    fn seal(&self, state: &mut State, event: &Event, proposal: &mut Proposal) -> Result<Checked, Fault> {
+        let unsealed = |error: baton_ledger::body::Error| {
+            Fault::Append(AppendError::Refused(Unsealed::Form(error.to_string())))
+        };
+        let is_framing = matches!(event.payload, Payload::TraceOpened { .. } | Payload::TraceClosed { .. });
+        match event.actor.role {
+            Role::System if is_framing || must_be_signed(event.payload.event_type()) => {
+                let key = &self.ground.ledger_key;
+                let body = Body::signed(event.clone(), key).map_err(unsealed)?;
+                Ok(Checked::just_signed(body, key))
+            }
+            Role::Operator if must_be_signed(event.payload.event_type()) => {
+                let (key, registered) = self.operator(state)?;
+                let ground = &self.ground;
+                registry::preface(&*ground.journal, &ground.ledger_key, event.trace, &registered, proposal)?;
+                let body = Body::signed(event.clone(), &key).map_err(unsealed)?;
+                Ok(Checked::just_signed(body, &key))
+            }
+            _ => {
+                let body = Body::unsigned(event).map_err(unsealed)?;
+                Ok(Checked::unsigned(body).map_err(AppendError::Refused)?)
+            }
+        }
+    }
+
+    /// The person's key; made and registered when it is first needed.
+    fn operator(&self, state: &mut State) -> Result<(Arc<SecretKey>, AgentKey), Fault> {
+        if let Some(known) = &state.operator
+            && registry::agent_key(&*self.ground.journal, &known.1.agent)?.as_ref() == Some(&known.1)
+        {
+            return Ok(known.clone());
+        }
+        let ground = &self.ground;
+        let known = ground.operator.get(&*ground.journal, &ground.ledger_key)?;
+        self.catch_up(state)?;
+        Ok(state.operator.insert(known).clone())
+    }
+
+    /// The texts of a task, from memory or from its trace.
+    fn papers(&self, state: &mut State, task: &Task) -> Result<Papers, Fault> {
+        if let Some((rev, papers)) = state.papers.get(&task.id)
+            && *rev == task.rev()
+        {
+            return Ok(papers.clone());
+        }
+        let (_, papers) = fold(&*self.ground.journal, task, None)?;
+        keep_papers(&mut state.papers, task.id.clone(), (task.rev(), papers.clone()));
+        Ok(papers)
+    }
+
+    /// Brings a task's files up to date. What fails is told and tried again: the ledger has it.
+    fn project(&self, state: &mut State, id: &TaskId) {
+        match self.try_project(state, id) {
+            Ok(displaced) => {
+                state.behind.remove(id);
+                for edit in displaced {
+                    if let Err(fault) = self.take_displaced(state, &edit) {
+                        state.notices.push(format!("{id}: an edit could not be taken in: {fault}"));
+                    }
+                }
+            }
+            Err(fault) => {
+                state.behind.insert(id.clone());
+                state.notices.push(format!("{id}: recorded, but its files could not be written: {fault}"));
+            }
+        }
+    }
+
+    fn try_project(&self, state: &mut State, id: &TaskId) -> Result<Vec<Displaced>, Fault> {
+        let Some(task) = state.board.get(id).cloned() else { return Ok(Vec::new()) };
+        let papers = self.papers(state, &task)?;
+        let layout = self.layout_of(&task);
+        let was = state.projected.get(id).filter(|_| !state.behind.contains(id));
+        let (now, displaced) =
+            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id))?;
+        state.projected.insert(id.clone(), now);
+        state.changed.insert(id.clone());
+        Ok(displaced)
+    }
+
+    /// The last text of a task's file that a person wrote.
+    fn layout_of(&self, task: &Task) -> Option<String> {
+        use baton_store::ArtifactStore as _;
+        use std::io::Read as _;
+        let mut text = String::new();
+        let max = baton_core::limits::TASK_FILE_BYTES_MAX as u64;
+        self.ground.artifacts.open(&task.layout?).ok()?.take(max).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Saves the board, so that the next one need not read the journal.
+    fn save(&self, state: &mut State) -> std::io::Result<()> {
+        if state.changed.is_empty() && state.table.pos() == state.board.pos() {
+            return Ok(());
+        }
+        let State { table, board, projected, changed, .. } = state;
+        table.save(&*self.ground.disk, &self.ground.ledger_key, board, projected, changed)?;
+        state.changed.clear();
+        Ok(())
+    }
+
+    /// Ends cleanly.
+    pub fn close(self) -> std::io::Result<()> {
+        let mut state = self.lock();
+        self.save(&mut state)
+    }
+}
+
+fn keep_papers(all: &mut BTreeMap<TaskId, (u64, Papers)>, id: TaskId, papers: (u64, Papers)) {
+    while all.len() >= PAPERS_MAX {
+        all.pop_first();
+    }
+    all.insert(id, papers);
+}
+
+/// The type of what stands before a key's first use; it is nothing to a task.
+fn key_bound() -> baton_core::EventType {
+    #[expect(clippy::expect_used, reason = "a fixed name is a type's name")]
+    "key_bound".parse().expect("a type's name")
+}

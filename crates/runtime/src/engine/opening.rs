@@ -1,0 +1,111 @@
+//! Opening: the saved board, what the journal has beyond it, and the files that a crash left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use baton_core::AgentName;
+use baton_core::Role;
+use baton_core::task::Board;
+use baton_core::task::decide::operator;
+use baton_ledger::key::SecretKey;
+use baton_store::keys::KeyStore;
+use baton_store::registry::{self, AgentKey};
+use baton_store::tasks::files::TaskFiles;
+use baton_store::tasks::fold::catch_up;
+use baton_store::tasks::table::Table;
+use baton_store::tasks::tree::RealTree;
+use baton_store::{Journal, Workspace};
+
+use super::{Engine, Fault, Ground, Settings, State};
+use crate::clock::Clock;
+
+/// Where the person's key comes from.
+pub trait OperatorKey: Send + Sync + fmt::Debug {
+    /// The key and its entry in the register; made and registered where there is none.
+    fn get(&self, journal: &dyn Journal, ledger_key: &SecretKey)
+    -> Result<(Arc<SecretKey>, AgentKey), Fault>;
+}
+
+impl OperatorKey for KeyStore {
+    fn get(
+        &self,
+        journal: &dyn Journal,
+        ledger_key: &SecretKey,
+    ) -> Result<(Arc<SecretKey>, AgentKey), Fault> {
+        let name: AgentName = operator().agent;
+        if let Some(registered) = registry::agent_key(journal, &name)? {
+            return Ok((Arc::new(self.load(registered.public.id())?), registered));
+        }
+        let key = self.create()?;
+        registry::bind(journal, ledger_key, &name, key.public(), &[Role::Operator])?;
+        let registered = registry::agent_key(journal, &name)?.ok_or(registry::Error::NoKey(name))?;
+        Ok((Arc::new(key), registered))
+    }
+}
+
+impl Ground {
+    /// The ground of a data directory that this process owns.
+    pub fn of(
+        workspace: &Workspace,
+        work_dir: std::path::PathBuf,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Ground, Fault> {
+        let root = workspace.layout.root();
+        let tree = RealTree::open(root).map_err(Fault::files(root.display()))?;
+        Ok(Ground {
+            disk: workspace.disk.clone(),
+            layout: workspace.layout.clone(),
+            journal: workspace.journal.clone(),
+            artifacts: workspace.artifacts.clone(),
+            ledger_key: workspace.ledger_key.clone(),
+            operator: Arc::new(workspace.keys.clone()),
+            tree: Arc::new(tree),
+            workspace: work_dir,
+            clock,
+        })
+    }
+}
+
+impl Engine {
+    /// Opens the tasks of a ledger, and finishes what a crash interrupted.
+    pub fn open(ground: Ground, settings: Settings) -> Result<Engine, Fault> {
+        let files = TaskFiles::new(ground.tree.clone());
+        files.prepare().map_err(Fault::files("the folders of tasks"))?;
+        let key = ground.journal.ledger().key;
+        let mut loaded = Table::load(&*ground.disk, &ground.layout.index(), &key);
+        if loaded.board.pos() > ground.journal.size() {
+            // The journal lost what the rows know: it is the one that counts.
+            (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
+        }
+        let is_fresh = loaded.board.pos() == 0;
+        let touched = catch_up(&mut loaded.board, &*ground.journal)?;
+        let state = State {
+            board: loaded.board,
+            projected: loaded.projected,
+            table: loaded.table,
+            changed: touched.clone(),
+            behind: BTreeSet::new(),
+            papers: BTreeMap::new(),
+            beats: BTreeMap::new(),
+            operator: None,
+            notices: Vec::new(),
+            moved: Vec::new(),
+        };
+        let engine = Engine { ground, files, settings, state: Mutex::new(state) };
+        let mut state = engine.lock();
+        let has_tasks = !state.board.is_empty();
+        if is_fresh && has_tasks {
+            // Nothing is known of the files: all of them are looked at.
+            engine.reconcile_all(&mut state)?;
+        } else {
+            // Their events were appended, and whether their files were written is not known.
+            for id in &touched {
+                state.projected.remove(id);
+                engine.project(&mut state, id);
+            }
+        }
+        drop(state);
+        Ok(engine)
+    }
+}

@@ -1,0 +1,203 @@
+//! Ledger and files brought together: a task in two folders, in none, in the wrong one; half-made files; what people changed meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_core::TaskId;
+use baton_core::limits::TASK_FILE_BYTES_MAX;
+use baton_core::task::Status;
+use baton_store::tasks::files::{Displaced, file_path, folder_path};
+use baton_store::tasks::tree::Found;
+
+use super::{Engine, Fault, State};
+
+/// What bringing ledger and files together found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reconciled {
+    pub looked_at: usize,
+    /// What a person should know.
+    pub notices: Vec<String>,
+}
+
+impl Engine {
+    /// Looks at every file of every task.
+    pub fn reconcile(&self) -> Result<Reconciled, Fault> {
+        let mut state = self.lock();
+        self.catch_up(&mut state)?;
+        let looked_at = self.reconcile_all(&mut state)?;
+        Ok(Reconciled { looked_at, notices: std::mem::take(&mut state.notices) })
+    }
+
+    /// Takes in what a person changed in the files of these tasks.
+    pub fn look_at(&self, ids: &BTreeSet<TaskId>) -> Result<(), Fault> {
+        let mut state = self.lock();
+        self.catch_up(&mut state)?;
+        ids.iter().try_for_each(|id| self.take_edits_of(&mut state, id))
+    }
+
+    pub(super) fn reconcile_all(&self, state: &mut State) -> Result<usize, Fault> {
+        let mut files: BTreeMap<TaskId, Vec<Status>> = BTreeMap::new();
+        let mut folders: BTreeMap<TaskId, Vec<Status>> = BTreeMap::new();
+        for status in Status::ALL {
+            let dir = format!("tasks/{status}");
+            for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
+                let path = format!("{dir}/{name}");
+                if let Some(id) = unfinished_of(&name) {
+                    self.clear_unfinished(state, &path, &id, *status)?;
+                } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
+                    files.entry(id).or_default().push(*status);
+                } else if let Ok(id) = name.parse() {
+                    folders.entry(id).or_default().push(*status);
+                }
+            }
+        }
+        let ids: BTreeSet<TaskId> =
+            state.board.tasks().map(|task| task.id.clone()).chain(files.keys().cloned()).collect();
+        for id in &ids {
+            let found = files.get(id).map_or(&[][..], Vec::as_slice);
+            let at = folders.get(id).map_or(&[][..], Vec::as_slice);
+            let is_misplaced =
+                state.board.get(id).is_some_and(|task| at.iter().any(|status| *status != task.status));
+            if is_misplaced {
+                // Folders are put where they belong by whoever does not remember where they were.
+                state.projected.remove(id);
+            }
+            self.reconcile_one(state, id, found)?;
+        }
+        Ok(ids.len())
+    }
+
+    /// Looks at one task's file where it should be, and elsewhere if it is not there.
+    pub(super) fn take_edits_of(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
+        if let Some(was) = state.projected.get(id) {
+            let path = file_path(was.status, id);
+            let found = self.files.tree().look(&path).map_err(Fault::files(&path))?;
+            if found == Some(Found::File(was.stamp)) {
+                return Ok(());
+            }
+        }
+        let mut found = Vec::new();
+        for status in Status::ALL {
+            let path = file_path(*status, id);
+            if self.files.tree().look(&path).map_err(Fault::files(&path))?.is_some() {
+                found.push(*status);
+            }
+        }
+        self.reconcile_one(state, id, &found)
+    }
+
+    /// Brings one task and its files together, given the folders in which its file was found.
+    fn reconcile_one(&self, state: &mut State, id: &TaskId, found: &[Status]) -> Result<(), Fault> {
+        let is_known = state.board.get(id).is_some();
+        let was = state.projected.get(id).cloned();
+        let mut is_clean = is_known && found.len() == 1;
+        for status in found {
+            let path = file_path(*status, id);
+            let tree = self.files.tree();
+            if let (Some(was), Some(Found::File(stamp))) =
+                (&was, tree.look(&path).map_err(Fault::files(&path))?)
+                && was.status == *status
+                && was.stamp == stamp
+            {
+                continue;
+            }
+            is_clean = false;
+            match tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
+                Ok((bytes, _)) => {
+                    let displaced = Displaced { id: id.clone(), status: *status, bytes };
+                    self.take_displaced(state, &displaced)?;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    // A directory, a pipe, something without end or rights: nothing to read, and not to be lost.
+                    state.notices.push(format!("{path} cannot be read: {error}"));
+                    if is_known {
+                        self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                    }
+                }
+            }
+        }
+        if is_known && found.is_empty() && was.is_some() {
+            state.notices.push(format!("{id}: its file was gone and has been written again"));
+            self.record_deletion(state, id)?;
+        }
+        if !is_known && state.board.get(id).is_none() {
+            return Ok(());
+        }
+        let is_current = |state: &State| {
+            let task = state.board.get(id);
+            let written = state.projected.get(id);
+            task.zip(written).is_some_and(|(task, was)| was.status == task.status && was.rev == task.rev())
+        };
+        if !is_clean || !is_current(state) {
+            // Where its file is, and what is in it, is no longer as it was remembered.
+            if let Some(was) = state.projected.get(id)
+                && self.files.tree().look(&file_path(was.status, id)).ok().flatten()
+                    != Some(Found::File(was.stamp))
+            {
+                state.projected.remove(id);
+            }
+            if !is_current(state) || found.len() > 1 {
+                state.projected.remove(id);
+                self.project(state, id);
+            }
+        }
+        self.restore_folder(state, id)
+    }
+
+    fn record_deletion(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
+        use baton_core::task::decide::{RefusedEdit, system};
+        state.projected.remove(id);
+        let reason = "the file was deleted; it has been written again".to_owned();
+        let refused = RefusedEdit { task: id.clone(), reason, quarantine: None, file: None };
+        let moment = self.ground.clock.moment();
+        self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?)))?;
+        Ok(())
+    }
+
+    fn restore_folder(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
+        let Some(task) = state.board.get(id) else { return Ok(()) };
+        let path = folder_path(task.status, id);
+        match self.files.tree().look(&path).map_err(Fault::files(&path))? {
+            Some(Found::Dir) => Ok(()),
+            Some(Found::File(_) | Found::Other) => {
+                state.notices.push(format!("{path} is no directory; it is kept in quarantine/"));
+                self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                state.projected.remove(id);
+                self.project(state, id);
+                Ok(())
+            }
+            None => {
+                state.projected.remove(id);
+                self.project(state, id);
+                Ok(())
+            }
+        }
+    }
+
+    /// A file that was being made, or just taken out of the way, when its maker died.
+    fn clear_unfinished(
+        &self,
+        state: &mut State,
+        path: &str,
+        id: &TaskId,
+        status: Status,
+    ) -> Result<(), Fault> {
+        let tree = self.files.tree();
+        if let (Ok((bytes, _)), true) =
+            (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).is_some())
+        {
+            // Half of what Baton wrote is nothing that a person did.
+            let is_whole = baton_store::tasks::Document::parse(&bytes).is_ok();
+            if is_whole {
+                self.take_displaced(state, &Displaced { id: id.clone(), status, bytes })?;
+            }
+        }
+        tree.remove(path).map_err(Fault::files(path))
+    }
+}
+
+/// The task of a file that is being made.
+fn unfinished_of(name: &str) -> Option<TaskId> {
+    let name = name.strip_prefix('.')?.strip_suffix(".tmp")?;
+    name.split_once(".md.")?.0.parse().ok()
+}

@@ -1,0 +1,8 @@
+//! Acts. Takes what people and agents ask of tasks through the one road (decide, append, apply, then files), and does what is due.
+//!
+//! Start at [`engine`] for the road, [`scheduler`] for what happens by itself.
+
+pub mod clock;
+pub mod engine;
+
+pub use engine::{Engine, Fault, Ground, Settings};
