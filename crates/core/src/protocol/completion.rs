@@ -1,13 +1,12 @@
 //! `completion.report`: what an agent says of its own work, and `run_result.json`, the file that keeps it beside the run.
 
 use serde_core::ser::{Serialize, SerializeStruct, Serializer};
-use serde_json::Value;
 
-use super::fields::{Fields, Read, shown};
-use super::reject::{Detail, Reason, Rejection};
+use super::fields::{Fields, Read};
+use super::files;
+use super::reject::Rejection;
 use crate::ids::{AgentName, RunId, TaskId};
-use crate::json;
-use crate::limits::{BLOCKERS_MAX, ENVELOPE_BYTES_MAX, LIST_ITEMS_MAX, NOTES_CHARS_MAX};
+use crate::limits::{BLOCKERS_MAX, LIST_ITEMS_MAX, NOTES_CHARS_MAX};
 use crate::task::Outcome;
 use crate::time::Timestamp;
 
@@ -85,25 +84,7 @@ impl CompletionReport {
     ///
     /// Refuses with `payload_too_large`, `invalid_json` or `invalid_envelope`. Members that it does not know are ignored.
     pub fn from_result_json(bytes: &[u8]) -> Result<RunResult, Rejection> {
-        if bytes.len() > ENVELOPE_BYTES_MAX {
-            let got = format!("{} bytes", bytes.len());
-            let detail = Detail::field("file", format!("at most {ENVELOPE_BYTES_MAX} bytes"), got);
-            return Err(Rejection::new(Reason::PayloadTooLarge, Some(detail)));
-        }
-        let value = json::parse(bytes)
-            .map_err(|e| Rejection::new(Reason::InvalidJson, Some(Detail::Text(e.to_string()))))?;
-        let Value::Object(map) = &value else {
-            let detail = Detail::field("file", "an object", shown(Some(&value)));
-            return Err(Rejection::new(Reason::InvalidEnvelope, Some(detail)));
-        };
-        let fields = Fields { map, path: "" };
-        RunResult::read(fields).map_err(|flaw| Rejection {
-            reason: flaw.reason,
-            detail: Some(flaw.detail),
-            task: fields.id("taskId").ok(),
-            from: fields.agent("agentId").ok(),
-            message_type: None,
-        })
+        files::read(bytes, "agentId", RunResult::read)
     }
 }
 
@@ -136,7 +117,7 @@ impl RunResult {
 
     /// The text of the file: two spaces, a final line feed, the same bytes every time.
     pub fn to_json(&self) -> String {
-        super::handoff::pretty(self)
+        files::write(self)
     }
 }
 
@@ -178,6 +159,8 @@ impl Serialize for Tests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::ENVELOPE_BYTES_MAX;
+    use crate::protocol::Reason;
 
     const FILE: &str = r#"{
   "taskId": "TASK-2026-02-09-057",
