@@ -90,8 +90,9 @@ impl CompletionReport {
 
 impl Tests {
     fn read(payload: Fields<'_>) -> Read<Self> {
-        let tests = payload.object("tests", "payload.tests.")?;
-        let tests = Fields { path: if payload.path.is_empty() { "tests." } else { tests.path }, ..tests };
+        // The file has the report's members at its top, the message has them in its payload.
+        let path = if payload.path.is_empty() { "tests." } else { "payload.tests." };
+        let tests = payload.object("tests", path)?;
         let (total, passed, failed) = (tests.count("total")?, tests.count("passed")?, tests.count("failed")?);
         // Each is below 2^53, so the sum cannot overflow.
         if passed + failed > total {
