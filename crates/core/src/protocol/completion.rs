@@ -3,11 +3,11 @@
 use serde_core::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, Read, shown};
-use super::reject::{Detail, Reason, Rejection};
+use super::fields::{Fields, Read};
+use super::files;
+use super::reject::Rejection;
 use crate::ids::{AgentName, RunId, TaskId};
-use crate::json as strict;
-use crate::limits::{BLOCKERS_MAX, ENVELOPE_BYTES_MAX, LIST_ITEMS_MAX, NOTES_CHARS_MAX};
+use crate::limits::{BLOCKERS_MAX, LIST_ITEMS_MAX, NOTES_CHARS_MAX};
 use crate::task::Outcome;
 use crate::time::Timestamp;
 
@@ -105,32 +105,15 @@ impl CompletionReport {
     ///
     /// Refuses with `payload_too_large`, `invalid_json` or `invalid_envelope`. Members that it does not know are ignored.
     pub fn from_result_json(bytes: &[u8]) -> Result<RunResult, Rejection> {
-        if bytes.len() > ENVELOPE_BYTES_MAX {
-            let got = format!("{} bytes", bytes.len());
-            let detail = Detail::field("file", format!("at most {ENVELOPE_BYTES_MAX} bytes"), got);
-            return Err(Rejection::new(Reason::PayloadTooLarge, Some(detail)));
-        }
-        let value = strict::parse(bytes)
-            .map_err(|e| Rejection::new(Reason::InvalidJson, Some(Detail::Text(e.to_string()))))?;
-        let Value::Object(map) = &value else {
-            let detail = Detail::field("file", "an object", shown(Some(&value)));
-            return Err(Rejection::new(Reason::InvalidEnvelope, Some(detail)));
-        };
-        let fields = Fields { map, path: "" };
-        RunResult::read(fields).map_err(|flaw| Rejection {
-            reason: flaw.reason,
-            detail: Some(flaw.detail),
-            task: fields.id("taskId").ok(),
-            from: fields.agent("agentId").ok(),
-            message_type: None,
-        })
+        files::read(bytes, "agentId", RunResult::read)
     }
 }
 
 impl Tests {
     fn read(payload: Fields<'_>) -> Read<Self> {
-        let tests = payload.object("tests", "payload.tests.")?;
-        let tests = Fields { path: if payload.path.is_empty() { "tests." } else { tests.path }, ..tests };
+        // The file has the report's members at its top, the message has them in its payload.
+        let path = if payload.path.is_empty() { "tests." } else { "payload.tests." };
+        let tests = payload.object("tests", path)?;
         let (total, passed, failed) = (tests.count("total")?, tests.count("passed")?, tests.count("failed")?);
         // Each is below 2^53, so the sum cannot overflow.
         if passed + failed > total {
@@ -156,7 +139,7 @@ impl RunResult {
 
     /// The text of the file: two spaces, a final line feed, the same bytes every time.
     pub fn to_json(&self) -> String {
-        super::handoff::pretty(self)
+        files::write(self)
     }
 }
 
@@ -198,6 +181,8 @@ impl Serialize for Tests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::ENVELOPE_BYTES_MAX;
+    use crate::protocol::Reason;
 
     const FILE: &str = r#"{
   "taskId": "TASK-2026-02-09-057",

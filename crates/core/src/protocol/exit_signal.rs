@@ -45,6 +45,12 @@ impl ExitReason {
     }
 }
 
+impl std::fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A signal. One that was read is valid; one that was built is valid once [`ExitSignal::validate`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitSignal {

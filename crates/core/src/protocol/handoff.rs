@@ -7,7 +7,8 @@ use serde_core::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Read, list_item, shown};
-use super::reject::Detail;
+use super::files;
+use super::reject::{Detail, Rejection};
 use crate::ids::{AgentName, TaskId};
 use crate::limits::{LIST_ITEMS_MAX, REASON_CHARS_MAX};
 
@@ -64,6 +65,11 @@ impl HandoffRequest {
             due_by: payload.moment("dueBy")?,
             warnings,
         })
+    }
+
+    /// Reads an `inputs/handoff.json` back, as strictly as the request that it stands for.
+    pub fn from_handoff_json(bytes: &[u8]) -> Result<Self, Rejection> {
+        files::read(bytes, "fromAgent", HandoffRequest::read)
     }
 }
 
@@ -148,15 +154,9 @@ impl Serialize for HandoffRequest {
     }
 }
 
-/// JSON in the order of its fields, two spaces deep, with a final line feed.
-pub(super) fn pretty<T: Serialize>(value: &T) -> String {
-    // Text, numbers and lists into memory: nothing in it can fail.
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
-}
-
 /// The text of `inputs/handoff.json`. The same request gives the same bytes.
 pub fn handoff_json(request: &HandoffRequest) -> String {
-    pretty(request)
+    files::write(request)
 }
 
 /// The text of `inputs/handoff.md`. The same request gives the same bytes; an empty list says `None`.
@@ -234,6 +234,14 @@ mod tests {
 }
 "#;
         assert_eq!(handoff_json(&request()), expected);
+    }
+
+    #[test]
+    fn the_json_is_read_back_as_the_request() {
+        assert_eq!(HandoffRequest::from_handoff_json(handoff_json(&request()).as_bytes()), Ok(request()));
+        let rejection = HandoffRequest::from_handoff_json(b"{\"fromAgent\":\"a\"}").unwrap_err();
+        assert_eq!(rejection.to_string(), "invalid_envelope: taskId: expected a string, got nothing");
+        assert_eq!(rejection.from, Some("a".parse().unwrap()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod detect;
 mod envelope;
 pub mod exit_signal;
 mod fields;
+mod files;
 mod follow;
 mod handoff;
 mod paths;

@@ -10,7 +10,7 @@ use crate::limits::SHOWN_CHARS_MAX;
 /// Declares the reasons with the words under which they are logged.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)?) => {
-        /// The reason of a refusal. Reading a message gives the first seven; the others need a task's state.
+        /// The reason of a refusal. Reading a message gives the first six; the others need a task's state.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[$doc])* $variant),+ }
 

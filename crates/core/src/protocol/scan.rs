@@ -4,9 +4,10 @@
 //! another object does not count; the outer one is what the agent said. A brace that begins no object is passed over and the text after
 //! it looked at anew, so that junk hides nothing. Objects of another protocol are nobody's business and are not reported.
 //!
-//! **Bounds.** At most [`EXIT_SIGNAL_BYTES_MAX`] bytes are kept, and a piece. What is longer, or nested too deep, is followed without being
-//! kept. A byte is looked at again only for another brace from which the text so far could be JSON; of these there are never more than
-//! two (inside strings and outside) for each level of nesting.
+//! **Bounds.** At most [`EXIT_SIGNAL_BYTES_MAX`] bytes are kept, and a piece. An object that is longer is followed to its end without being
+//! kept: what is inside it does not count, also where it breaks off. An object that nests deeper than any reader takes is given up where
+//! it does. A byte is looked at again only for another brace from which the text so far could be JSON; of these there are never more
+//! than two (inside strings and outside) for each level of nesting.
 
 use std::fmt;
 
@@ -109,7 +110,7 @@ impl Scanner {
                             self.retreat(start);
                         }
                         Step::TooDeep => {
-                            // Going back would cost a look for every level; what is this deep is no signal's neighbour.
+                            // Not back to the brace: every level would be looked at as often as there are levels.
                             found.extend(judge(&self.held[start..self.next]));
                             self.next -= 1;
                             self.state = State::Idle;

@@ -12,7 +12,7 @@ use crate::task::{Outcome, Status};
 
 const TASK: &str = "TASK-2026-02-09-057";
 
-fn envelope(kind: &str, payload: Value) -> Value {
+fn envelope(kind: &str, payload: &Value) -> Value {
     json!({
         "protocol": "aof", "version": 1, "type": kind, "taskId": TASK, "fromAgent": "swe-backend",
         "toAgent": "dispatcher", "sentAt": "2026-02-09T21:10:00.000Z", "payload": payload,
@@ -24,11 +24,11 @@ fn report() -> Value {
         "outcome": "done", "summaryRef": "outputs/summary.md", "deliverables": ["src/a.ts"],
         "tests": {"total": 3, "passed": 1, "failed": 1}, "blockers": [], "notes": "",
     });
-    envelope("completion.report", payload)
+    envelope("completion.report", &payload)
 }
 
 fn update() -> Value {
-    envelope("status.update", json!({"taskId": TASK, "agentId": "swe-backend", "progress": "half"}))
+    envelope("status.update", &json!({"taskId": TASK, "agentId": "swe-backend", "progress": "half"}))
 }
 
 fn request() -> Value {
@@ -37,11 +37,11 @@ fn request() -> Value {
         "acceptanceCriteria": ["green"], "expectedOutputs": ["tests/report.md"], "contextRefs": ["src/a.ts"],
         "constraints": ["none"], "dueBy": "2026-02-10T12:00:00+01:00",
     });
-    envelope("handoff.request", payload)
+    envelope("handoff.request", &payload)
 }
 
 fn rejected() -> Value {
-    envelope("handoff.rejected", json!({"taskId": TASK, "accepted": false, "reason": "no plan"}))
+    envelope("handoff.rejected", &json!({"taskId": TASK, "accepted": false, "reason": "no plan"}))
 }
 
 /// The message with the value at a pointer put in, or taken away where it is `null`'s stand-in, `ABSENT`.
@@ -348,7 +348,7 @@ fn criteria_that_do_not_fit_are_left_out_with_a_warning() {
 
 #[test]
 fn an_answer_to_a_handoff_says_what_its_type_says() {
-    let accepted = envelope("handoff.accepted", json!({"taskId": TASK, "accepted": true}));
+    let accepted = envelope("handoff.accepted", &json!({"taskId": TASK, "accepted": true}));
     check(&accepted, "ok");
     let bad = |message: Value, pointer: &str, value: Value, expected: &str| {
         check(&with(message, pointer, value), &format!("invalid_envelope: payload.{expected}"));
