@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Work", &["init", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["doctor", "explain", "completions"]),
+    ("Operate", &["config", "doctor", "explain", "completions", "man"]),
 ];
 
 /// The whole command, with its help grouped by intent.
