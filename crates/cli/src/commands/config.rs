@@ -29,7 +29,11 @@ pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &ConfigShow) -> Ended {
 }
 
 pub(super) fn schema(ui: &mut Ui) -> Ended {
-    ui.line(&format!("{:#}", config::schema()))?;
+    if ui.json {
+        ui.object(&json!({"v": 1, "schema": config::schema()}))?;
+    } else {
+        ui.line(&format!("{:#}", config::schema()))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -20,8 +20,12 @@ pub(super) fn run(ui: &mut Ui, args: &Man) -> Ended {
     // Gives every command its full name.
     command.build();
     let Some(dir) = &args.dir else {
-        let page = render(&command)?;
-        ui.raw(&String::from_utf8_lossy(&page))?;
+        let page = String::from_utf8_lossy(&render(&command)?).into_owned();
+        if ui.json {
+            ui.object(&json!({"v": 1, "page": page}))?;
+        } else {
+            ui.raw(&page)?;
+        }
         return Ok(Exit::Ok);
     };
     std::fs::create_dir_all(dir).map_err(|error| CliError::io("make", dir, &error))?;

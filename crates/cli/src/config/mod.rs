@@ -42,3 +42,10 @@ pub(crate) fn load(data_dir: Option<&Path>, env: &Environment, flags: &[Flag]) -
     let variable = |name: &str| env.raw(name);
     read::resolve(&Layers { files, variable: &variable, flags })
 }
+
+/// What a file alone gives.
+#[cfg(test)]
+pub(crate) fn of_text(text: &str) -> Result<Settings, CliError> {
+    let files = vec![Rc::new(Source::new("baton.toml", text))];
+    Ok(read::resolve(&Layers { files, variable: &|_| None, flags: &[] })?.settings())
+}

@@ -96,6 +96,7 @@ fn form(of: Form) -> Value {
     let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
     match of {
         Form::Any | Form::Path => json!({"type": "string", "minLength": 1, "maxLength": SETTING_CHARS_MAX}),
+        Form::Open => json!({"type": "string", "maxLength": SETTING_CHARS_MAX}),
         Form::Url(schemes) => pattern(&format!("^({})://[^/\\s]\\S*$", schemes.join("|"))),
         Form::Variable => pattern("^[A-Za-z_][A-Za-z0-9_]*$"),
         Form::Address => pattern("^(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+):[0-9]{1,5}$"),

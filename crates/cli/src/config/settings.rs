@@ -7,7 +7,7 @@ use std::time::Duration;
 use baton_core::{AgentName, Durability};
 use baton_store::Options;
 
-use super::read::{Resolved, Values};
+use super::read::{Origin, Resolved, Values};
 use super::value::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,8 +237,8 @@ impl Resolved {
             server: Server {
                 listen: server.text("listen"),
                 tls: server
-                    .optional("tls.cert", as_text)
-                    .map(|cert| Tls { cert: cert.into(), key: server.text("tls.key").into() }),
+                    .path("tls.cert")
+                    .and_then(|cert| Some(Tls { cert, key: server.path("tls.key")? })),
             },
             telemetry: Telemetry { otlp_endpoint: telemetry.optional("otlp_endpoint", as_text) },
             store: Store { url: store.optional("url", as_text) },
@@ -335,6 +335,15 @@ impl Reader<'_> {
 
     fn text(&self, key: &str) -> String {
         self.one(key, as_text)
+    }
+
+    /// A path in a file starts where the file is, any other where the command was typed.
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        let text = self.optional(key, as_text)?;
+        Some(match self.0.get(key).map(|setting| &setting.origin) {
+            Some(Origin::File { source, .. }) => source.resolve(&text),
+            _ => text.into(),
+        })
     }
 
     fn bool(&self, key: &str) -> bool {

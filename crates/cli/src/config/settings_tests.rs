@@ -1,14 +1,10 @@
 //! What is built in, and what a full file gives.
 
-use std::rc::Rc;
-
-use super::super::read::{Layers, resolve};
-use super::super::source::Source;
 use super::*;
+use crate::config::of_text;
 
 fn settings(text: &str) -> Settings {
-    let files = vec![Rc::new(Source::new("baton.toml", text))];
-    resolve(&Layers { files, variable: &|_| None, flags: &[] }).unwrap().settings()
+    of_text(text).unwrap()
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -49,6 +45,13 @@ fn what_is_built_in_is_what_the_documents_say() {
     assert_eq!(names, ["mock"]);
     let mock = &built_in.agents[&"mock".parse().unwrap()];
     assert_eq!((&mock.harness, mock.workspace, mock.mcp), (&Harness::Mock, Workspace::Shared, true));
+}
+
+#[test]
+fn paths_in_a_file_start_where_the_file_is() {
+    let source = crate::config::source::Source::new("/d/.baton/baton.toml", "");
+    assert_eq!(source.resolve("tls/cert.pem"), PathBuf::from("/d/.baton/tls/cert.pem"));
+    assert_eq!(source.resolve("/etc/cert.pem"), PathBuf::from("/etc/cert.pem"));
 }
 
 #[test]

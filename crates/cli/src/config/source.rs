@@ -50,6 +50,11 @@ impl Source {
         &self.text
     }
 
+    /// A path that stands in this file: relative ones start where the file is.
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
     /// What stands at a place, cut short.
     pub(super) fn part(&self, span: Range<usize>) -> String {
         let part = self.text.get(span).unwrap_or("another value");

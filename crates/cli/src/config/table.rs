@@ -132,8 +132,8 @@ pub(crate) const TABLE: &[Key] = &[
     key("ledger", "checkpoint_every", integer(1, INTEGER_MAX), Value("1024"), "Events after which a checkpoint is signed."),
 
     key("server", "listen", Kind::Text(Form::Address), Value("127.0.0.1:7433"), "The address and port of the API and the page."),
-    key("server", "tls.cert", Kind::Text(Form::Path), Absent("no TLS"), "The file with the certificate chain, PEM."),
-    key("server", "tls.key", Kind::Text(Form::Path), Absent("no TLS"), "The file with its private key, PEM."),
+    key("server", "tls.cert", Kind::Text(Form::Path), Absent("no TLS"), "The file with the certificate chain, PEM; relative to the file that says so."),
+    key("server", "tls.key", Kind::Text(Form::Path), Absent("no TLS"), "The file with its private key, PEM; likewise."),
 
     key("telemetry", "otlp_endpoint", WEB, Absent("nothing is sent"), "The OTLP collector that metrics and spans go to."),
 
@@ -168,7 +168,7 @@ pub(crate) const AGENT: &[Key] = &[
     key("agents", "base_url", WEB, Absent("the provider's own"), "Where that server is.").only(&["llm"]),
     key("agents", "model", Kind::Text(Form::Any), Absent("must be given"), "The name of the model.").only(&["llm"]),
     key("agents", "api_key_env", VARIABLE, Absent("no key is sent"), "The variable that holds the key.").only(&["llm"]),
-    key("agents", "env", Kind::Map { names: Form::Variable, of: &Kind::Text(Form::Any) }, Value("{}"), "Variables that are set for it. No secrets: those come through `env_pass`."),
+    key("agents", "env", Kind::Map { names: Form::Variable, of: &Kind::Text(Form::Open) }, Value("{}"), "Variables that are set for it. No secrets: those come through `env_pass`."),
     key("agents", "env_pass", Kind::List { of: &VARIABLE, min: 0 }, Value("[]"), "Variables that it inherits beside the few that every process needs."),
     key("agents", "mode", Kind::Text(Form::Any), Absent("the agent's own"), "The session mode that is asked for.").only(&["acp", "mock"]),
     key("agents", "fs", Kind::Bool, Value("true"), "Whether it may read and write files through Baton."),

@@ -47,6 +47,8 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Any,
+    /// May be empty.
+    Open,
     Path,
     /// With one of these schemes.
     Url(&'static [&'static str]),
@@ -165,7 +167,8 @@ impl Kind {
             Kind::Bool => text.parse().ok().map(Value::Bool),
             Kind::Integer { .. } => self.integer(text.parse().ok()?),
             Kind::Duration { .. } | Kind::Text(_) | Kind::OneOf(_) => self.text(text),
-            Kind::Command if !text.starts_with('[') => self.text(text),
+            // A lone bracket is a command of the shell.
+            Kind::Command if !["[\"", "['"].iter().any(|array| text.starts_with(array)) => self.text(text),
             Kind::List { of, min } if !text.starts_with('[') => {
                 let items: Vec<&str> =
                     text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
@@ -209,6 +212,7 @@ impl Form {
     fn expected(self) -> String {
         match self {
             Form::Any => format!("a text of 1 to {SETTING_CHARS_MAX} characters"),
+            Form::Open => format!("a text of at most {SETTING_CHARS_MAX} characters"),
             Form::Path => "the path of a file".to_owned(),
             Form::Url(schemes) => {
                 let starts: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://…")).collect();
@@ -223,10 +227,12 @@ impl Form {
     }
 
     pub(super) fn fits(self, text: &str) -> bool {
-        let is_plain = !text.is_empty() && !text.contains('\0') && text.chars().count() <= SETTING_CHARS_MAX;
+        let is_plain = (!text.is_empty() || self == Form::Open)
+            && !text.contains('\0')
+            && text.chars().count() <= SETTING_CHARS_MAX;
         is_plain
             && match self {
-                Form::Any | Form::Path => true,
+                Form::Any | Form::Open | Form::Path => true,
                 Form::Url(schemes) => text.split_once("://").is_some_and(|(scheme, rest)| {
                     let is_clean = !rest.contains(|c: char| c.is_whitespace() || c.is_control());
                     schemes.contains(&scheme) && !rest.is_empty() && !rest.starts_with('/') && is_clean
@@ -415,7 +421,8 @@ mod tests {
             Some(Value::List(vec!["make".into(), String::new()]))
         );
         assert_eq!(Kind::Command.parse("[\"\"]"), None);
-        assert_eq!(Kind::Command.parse("[]"), None);
+        assert_eq!(Kind::Command.parse("[ -f x ] && y"), Some(Value::Shell("[ -f x ] && y".into())));
+        assert_eq!(Kind::Command.parse("[\"make\", 1]"), None);
         assert_eq!(Kind::Command.parse("  "), None);
         let map = Kind::Map { names: Form::Name, of: &Kind::Duration { min: 1, max: 5000 } };
         let entry = Value::Map([("bash".to_owned(), Value::Duration(Duration::from_secs(5)))].into());
