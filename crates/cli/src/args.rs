@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_core::{AgentName, EventType, Role, Token};
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
 use crate::config::Flag;
 use crate::ui::color::When;
@@ -39,8 +39,8 @@ pub(crate) struct Globals {
     /// Say more about what is being done
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Use this value for a key of the configuration; may be repeated
-    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    /// What every `--set` says, in order; see [`set_flag`].
+    #[arg(skip)]
     pub(crate) set: Vec<Flag>,
     /// Use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -421,6 +421,18 @@ pub(crate) struct ConfigShow {
     /// Say where each value comes from
     #[arg(long)]
     pub(crate) origin: bool,
+}
+
+/// `--set`, which goes with every command. Of a global argument clap keeps only what stands behind the innermost command; this one is given
+/// to each command anew, so that nothing is lost.
+pub(crate) fn set_flag() -> Arg {
+    Arg::new("set")
+        .long("set")
+        .value_name("KEY=VALUE")
+        .help("Use this value for a key of the configuration; may be repeated")
+        .help_heading("Global options")
+        .action(ArgAction::Append)
+        .value_parser(parse_setting)
 }
 
 /// Reads `section.key=value`; whether there is such a key is judged with the rest of the configuration.

@@ -33,6 +33,11 @@ impl Environment {
         std::env::var_os(name).filter(|value| !value.is_empty())
     }
 
+    /// The names of all variables that are text.
+    pub(crate) fn names(&self) -> Vec<String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+    }
+
     fn path(&self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)
     }

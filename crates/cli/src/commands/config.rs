@@ -12,6 +12,11 @@ use crate::ui::text::printable;
 
 pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &ConfigShow) -> Ended {
     let resolved = ctx.config(ctx.find_data_dir().as_deref())?;
+    for name in ctx.env.names() {
+        if let Some(near) = config::misspelt(&name) {
+            ui.warn(&format!("the variable {name} sets nothing; did you mean {near}?"));
+        }
+    }
     let tables = tables(&resolved);
     if ui.json {
         ui.object(&to_json(&tables))?;

@@ -14,6 +14,7 @@ mod settings;
 mod source;
 mod table;
 mod value;
+mod variables;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -24,6 +25,7 @@ pub(crate) use schema::schema;
 pub(crate) use settings::Settings;
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::quoted_key;
+pub(crate) use variables::misspelt;
 
 use crate::context::Environment;
 use crate::error::CliError;

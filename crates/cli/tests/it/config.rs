@@ -269,6 +269,25 @@ fn set_works_with_every_command_and_says_what_is_wrong() {
     let home = Home::empty();
     home.run(&["init", "--set", "ledger.durability=none"]).expect(0);
     assert_eq!(home.events()[0]["payload"]["durability"], "none");
+    let shown = home.run(&[
+        "--set",
+        "scheduler.poll=1s",
+        "config",
+        "--set",
+        "ci.timeout=1m",
+        "show",
+        "--set",
+        "ci.timeout=2m",
+    ]);
+    shown.expect(0);
+    assert!(
+        shown.stdout.contains("poll = \"1s\"") && shown.stdout.contains("timeout = \"2m\""),
+        "{}",
+        shown.stdout
+    );
+    let misspelt = run_with(&home, &[("BATON_SCHEDULER_POL", "1s")], &["config", "show"]);
+    misspelt.expect(0);
+    assert!(misspelt.stderr.contains("did you mean BATON_SCHEDULER_POLL?"), "{}", misspelt.stderr);
     let bad = |value: &str, names: &str| {
         home.run(&["config", "show", "--set", value]).refused(2, "U001", names);
     };
