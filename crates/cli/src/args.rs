@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use baton_core::{AgentName, EventType, Role, Token};
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
+use crate::config::Flag;
 use crate::ui::color::When;
 
 /// Keep a record of what coding agents do that can be proved later
@@ -38,6 +39,9 @@ pub(crate) struct Globals {
     /// Say more about what is being done
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+    /// What every `--set` says, in order; see [`set_flag`].
+    #[arg(skip)]
+    pub(crate) set: Vec<Flag>,
     /// Use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
@@ -109,6 +113,15 @@ pub(crate) enum Command {
     ///   baton doctor --fix
     #[command(verbatim_doc_comment)]
     Doctor(Doctor),
+    /// Show the configuration and where it comes from
+    ///
+    /// A flag comes before a BATON_ variable, that before `baton.toml` in the data directory, that before
+    /// `baton/config.toml` in XDG_CONFIG_HOME or ~/.config, that before what is built in.
+    ///
+    /// Example:
+    ///   baton config show --origin
+    #[command(verbatim_doc_comment, subcommand)]
+    Config(Config),
     /// Explain the code of an error or of a finding
     ///
     /// Without a code it lists them all.
@@ -124,6 +137,15 @@ pub(crate) enum Command {
     ///   baton completions bash > ~/.local/share/bash-completion/completions/baton
     #[command(verbatim_doc_comment)]
     Completions(Completions),
+    /// Print the manual page
+    ///
+    /// With --dir it writes one page for each command instead.
+    ///
+    /// Example:
+    ///   baton man | man -l -
+    ///   baton man --dir ~/.local/share/man/man1
+    #[command(verbatim_doc_comment)]
+    Man(Man),
 }
 
 #[derive(Debug, Subcommand)]
@@ -367,4 +389,54 @@ pub(crate) struct Completions {
     /// Name the shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write one page for each command into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Show every key with its value, as TOML
+    ///
+    /// Works without a data directory too; what is set there is missing then. Passwords are masked.
+    ///
+    /// Example:
+    ///   baton config show --origin
+    #[command(verbatim_doc_comment)]
+    Show(ConfigShow),
+    /// Print the JSON Schema of baton.toml, for editors
+    ///
+    /// Example:
+    ///   baton config schema > baton.schema.json
+    #[command(verbatim_doc_comment)]
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShow {
+    /// Say where each value comes from
+    #[arg(long)]
+    pub(crate) origin: bool,
+}
+
+/// `--set`, which goes with every command. Of a global argument clap keeps only what stands behind the innermost command; this one is given
+/// to each command anew, so that nothing is lost.
+pub(crate) fn set_flag() -> Arg {
+    Arg::new("set")
+        .long("set")
+        .value_name("KEY=VALUE")
+        .help("Use this value for a key of the configuration; may be repeated")
+        .help_heading("Global options")
+        .action(ArgAction::Append)
+        .value_parser(parse_setting)
+}
+
+/// Reads `section.key=value`; whether there is such a key is judged with the rest of the configuration.
+fn parse_setting(text: &str) -> Result<Flag, String> {
+    let (path, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as scheduler.poll=5s")?;
+    Ok(Flag { flag: "--set", path: path.trim().to_owned(), value: value.trim().to_owned() })
 }

@@ -1,5 +1,6 @@
 //! Where a command works: the data directory, the directory of secrets, how long it waits. Decided once, from flags and environment.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
 
-use crate::config;
+use crate::config::{self, Flag, Resolved, Settings};
 use crate::error::{CliError, Code};
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS};
 use crate::ui::Ui;
@@ -27,8 +28,18 @@ impl Environment {
         std::env::var(name).ok().filter(|value| !value.is_empty())
     }
 
+    /// The same as the system gives it, which need not be text.
+    pub(crate) fn raw(&self, name: &str) -> Option<OsString> {
+        std::env::var_os(name).filter(|value| !value.is_empty())
+    }
+
+    /// The names of all variables that are text.
+    pub(crate) fn names(&self) -> Vec<String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+    }
+
     fn path(&self, name: &str) -> Option<PathBuf> {
-        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        self.raw(name).map(PathBuf::from)
     }
 
     /// A base directory of the XDG specification, which ignores relative ones.
@@ -47,12 +58,14 @@ impl Environment {
 pub(crate) struct Context {
     pub(crate) env: Environment,
     given: Option<PathBuf>,
+    flags: Vec<Flag>,
 }
 
 impl Context {
-    pub(crate) fn new(data_dir: Option<PathBuf>) -> Self {
+    /// `flags` are the settings that the command line itself makes.
+    pub(crate) fn new(data_dir: Option<PathBuf>, flags: Vec<Flag>) -> Self {
         let env = Environment;
-        Context { given: data_dir.or_else(|| env.path("BATON_DATA_DIR")), env }
+        Context { given: data_dir.or_else(|| env.path("BATON_DATA_DIR")), env, flags }
     }
 
     /// Where `init` makes a data directory: what was asked for, else `.baton` right here.
@@ -116,8 +129,19 @@ impl Context {
         Ok(Duration::from_millis(ms))
     }
 
+    /// Every key of the configuration with its value and where that came from; without a data directory from the other layers alone.
+    pub(crate) fn config(&self, data_dir: Option<&Path>) -> Result<Resolved, CliError> {
+        config::load(data_dir, &self.env, &self.flags)
+    }
+
+    /// The whole configuration, typed.
+    pub(crate) fn settings(&self, data_dir: Option<&Path>) -> Result<Settings, CliError> {
+        Ok(self.config(data_dir)?.settings())
+    }
+
+    /// How the journal writes.
     pub(crate) fn options(&self, data_dir: &Path) -> Result<Options, CliError> {
-        config::load(Some(data_dir), &self.env)
+        Ok(self.settings(Some(data_dir))?.ledger)
     }
 
     /// Opens the ledger for writing and says what had to be mended.

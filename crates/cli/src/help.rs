@@ -2,19 +2,20 @@
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::Cli;
+use crate::args::{Cli, set_flag};
+use crate::config::Flag;
 
 /// The commands by what people come for.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Work", &["init", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["doctor", "explain", "completions"]),
+    ("Operate", &["config", "doctor", "explain", "completions", "man"]),
 ];
 
 /// The whole command, with its help grouped by intent.
 pub(crate) fn command() -> clap::Command {
-    let command = Cli::command();
+    let command = with_set(Cli::command());
     let mut list = String::new();
     for (group, names) in GROUPS {
         list.push_str(&format!("{group}:\n"));
@@ -31,10 +32,23 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
+fn with_set(command: clap::Command) -> clap::Command {
+    command.arg(set_flag()).mut_subcommands(with_set)
+}
+
 /// Reads the arguments, or gives clap's own words about them.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let matches = command().try_get_matches()?;
-    Cli::from_arg_matches(&matches)
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.globals.set = settings(&matches);
+    Ok(cli)
+}
+
+/// What `--set` says, before and behind every command; the last one counts.
+fn settings(matches: &clap::ArgMatches) -> Vec<Flag> {
+    let here = matches.get_many::<Flag>("set").into_iter().flatten().cloned();
+    let below = matches.subcommand().map(|(_, inner)| settings(inner)).unwrap_or_default();
+    here.chain(below).collect()
 }
 
 #[cfg(test)]

@@ -31,5 +31,11 @@ pub(crate) const FOLLOW_POLL_MS: u64 = 100;
 /// wait for it, long beside opening it anew.
 pub(crate) const HOLD_MS_MAX: u64 = 250;
 
+/// Longest text that a setting takes, in characters: a command line fits, a file does not.
+pub(crate) const SETTING_CHARS_MAX: usize = 4096;
+
+/// Most items of a list or a table in the configuration.
+pub(crate) const SETTING_ITEMS_MAX: usize = 256;
+
 /// Free space below which `doctor` warns, in bytes.
 pub(crate) const DISK_FREE_MIN: u64 = 100 << 20;

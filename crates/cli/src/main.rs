@@ -80,7 +80,7 @@ fn misused(error: &clap::Error) -> u8 {
 }
 
 fn prepare(globals: &args::Globals) -> (Context, Ui) {
-    let ctx = Context::new(globals.data_dir.clone());
+    let ctx = Context::new(globals.data_dir.clone(), globals.set.clone());
     let loudness = match (globals.quiet, globals.verbose) {
         (true, _) => Loudness::Quiet,
         (_, true) => Loudness::Verbose,

@@ -149,7 +149,8 @@ fn find_agents(ctx: &Context) -> Vec<&'static KnownAgent> {
 fn config_text(agents: &[&KnownAgent]) -> String {
     let mut text = String::from(
         "# Configuration of this data directory. What is commented out is the default.\n\
-         # BATON_LEDGER_DURABILITY and so on override it; `baton explain U001` tells more.\n\n\
+         # BATON_LEDGER_DURABILITY and so on override it. `baton config show --origin` prints every key and where\n\
+         # its value comes from; `baton config schema` prints the schema of this file for editors.\n\n\
          [ledger]\n\
          # durability = \"commit\"        # \"commit\": on the disk before it is acknowledged; \"interval\": within a second; \"none\"\n\
          # segment_bytes = 67108864     # a new file after this many bytes\n\
@@ -169,8 +170,12 @@ mod tests {
     fn the_configuration_that_is_written_can_be_read() {
         let all: Vec<&KnownAgent> = KNOWN.iter().collect();
         let text = config_text(&all);
-        let table = toml::de::DeTable::parse(&text).unwrap();
-        let agents = table.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table()).unwrap();
-        assert_eq!(agents.len(), KNOWN.len());
+        let settings = crate::config::of_text(&text).unwrap();
+        assert!(KNOWN.iter().all(|known| settings.agents.contains_key(&known.name.parse().unwrap())));
+        // What is commented out is what is built in.
+        let commented = text.replace("\n# durability", "\ndurability").replace("\n# segment", "\nsegment");
+        let commented = commented.replace("\n# checkpoint", "\ncheckpoint");
+        assert!(commented.contains("\ncheckpoint_every = "));
+        assert_eq!(crate::config::of_text(&commented).unwrap().ledger, settings.ledger);
     }
 }

@@ -2,16 +2,18 @@
 
 mod agent;
 mod completions;
+mod config;
 mod doctor;
 mod events;
 mod explain;
 mod init;
+mod man;
 mod replay;
 mod status;
 mod trace;
 mod verify;
 
-use crate::args::{Agent, Command};
+use crate::args::{Agent, Command, Config};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
@@ -30,7 +32,10 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),
         Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
+        Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
+        Some(Command::Config(Config::Schema)) => config::schema(ui),
         Some(Command::Explain(args)) => explain::run(ui, &args),
         Some(Command::Completions(args)) => completions::run(ui, &args),
+        Some(Command::Man(args)) => man::run(ui, &args),
     }
 }

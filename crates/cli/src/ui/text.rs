@@ -12,14 +12,19 @@ pub(crate) fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
+/// A character that a terminal obeys, as an escape of JSON and TOML; `None` for any other.
+pub(crate) fn escaped(c: char) -> Option<String> {
+    // All of them lie in the plane that four digits reach.
+    is_hostile(c).then(|| format!("\\u{:04x}", u32::from(c)))
+}
+
 /// JSON without anything that a terminal obeys, and with the same meaning: what is hostile stands in strings, and is escaped there.
 pub(crate) fn printable_json(value: &Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {
-        if is_hostile(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            out.push(c);
+        match escaped(c) {
+            Some(escape) => out.push_str(&escape),
+            None => out.push(c),
         }
     }
     out

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::Home;
 
-fn pipe(path: &Path) {
+pub(crate) fn pipe(path: &Path) {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap();
 }
 

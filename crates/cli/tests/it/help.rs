@@ -154,6 +154,42 @@ fn completions_are_made_for_every_shell() {
     home.run(&["completions", "tcsh"]).expect(2);
 }
 
+/// The text of a manual page without what roff writes between letters.
+fn plain(page: &str) -> String {
+    page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+}
+
+#[test]
+fn manual_pages_are_made_for_every_command() {
+    let home = Home::empty();
+    let ended = home.run(&["man"]);
+    ended.expect(0);
+    // A definition that roff needs for apostrophes may stand before the title.
+    let title = ended.stdout.lines().find(|line| !line.starts_with(".ie") && !line.starts_with(".el"));
+    assert_eq!(title, Some(&*format!(".TH BATON 1  \"baton {}\" Baton", env!("CARGO_PKG_VERSION"))));
+    let help = home.run(&["--help"]).stdout;
+    for command in commands(&help) {
+        assert!(plain(&ended.stdout).contains(&format!("\nbaton-{command}(1)\n")), "{command}");
+    }
+
+    let pages = home.json(&["man", "--dir", "man/man1"]);
+    let pages = pages["pages"].as_array().unwrap();
+    let mut reference = String::new();
+    describe(&home, &[], &mut reference);
+    let names: Vec<&str> =
+        reference.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`')).collect();
+    assert_eq!(pages.len(), names.len());
+    for name in names {
+        let page = home.work().join("man/man1").join(format!("{}.1", name.replace(' ', "-")));
+        let text = fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+        assert!(text.contains(&format!("\n.TH {} 1 ", name.replace(' ', "-").to_uppercase())), "{text}");
+        assert!(plain(&text).contains("--data-dir"), "{name}");
+    }
+    // Again is no mistake; a file in its place is.
+    home.run(&["man", "--dir", "man/man1"]).expect(0);
+    home.run(&["man", "--dir", "man/man1/baton.1"]).expect(1);
+}
+
 #[test]
 fn quiet_says_nothing_but_data_and_verbose_says_more() {
     let home = Home::new();
