@@ -89,7 +89,8 @@ impl<'a> Parts<'a> {
             if is_fence(here) {
                 let (head, rest) = rest.split_at(at);
                 let (closing, rest) = rest.split_at(here.len());
-                let blank_bytes = ["\n", "\r\n"].iter().find(|end| rest.starts_with(**end)).map_or(0, |end| end.len());
+                let blank_bytes =
+                    ["\n", "\r\n"].iter().find(|end| rest.starts_with(**end)).map_or(0, |end| end.len());
                 let (blank, body) = rest.split_at(blank_bytes);
                 return Ok(Parts { opening, head, closing, blank, body });
             }

@@ -45,7 +45,8 @@ fn one_by_one(mut head: Head, want: &[(&str, Option<Value>)], line_end: &str) ->
             .into_iter()
             .find_map(|way| head.changed(&expected, &[key], way, line_end));
         head = changed.ok_or_else(|| {
-            let at = head.shape.entries().iter().find(|entry| entry.key == *key).map_or((1, 1), |entry| entry.at);
+            let at =
+                head.shape.entries().iter().find(|entry| entry.key == *key).map_or((1, 1), |entry| entry.at);
             Problem::at(at.0, at.1, "an entry that can be changed in its place", "one that cannot").of(key)
         })?;
     }
@@ -99,7 +100,13 @@ impl Head {
     }
 
     /// The head with these fields, where this way leads to exactly them. New keys are added in the order of `keys`.
-    fn changed(&self, expected: &Map<String, Value>, keys: &[&str], way: Way, line_end: &str) -> Option<Head> {
+    fn changed(
+        &self,
+        expected: &Map<String, Value>,
+        keys: &[&str],
+        way: Way,
+        line_end: &str,
+    ) -> Option<Head> {
         let mut edit = Edit { text: &self.text, line_end, way, patches: Vec::new() };
         let limit = self.text.len();
         match &self.shape.kind {
@@ -196,11 +203,19 @@ impl Edit<'_> {
         if self.way != Way::WholeWithBlanks {
             return self.patch(lines.start..lines.end, String::new());
         }
-        let kept = self.text[lines.end..next].split_inclusive('\n').filter(|line| !line.trim().is_empty()).collect();
+        let kept =
+            self.text[lines.end..next].split_inclusive('\n').filter(|line| !line.trim().is_empty()).collect();
         self.patch(lines.start..next, kept);
     }
 
-    fn replace(&mut self, entry: &Entry, lines: &Lines, indent: usize, was: &Value, is: &Value) -> Option<()> {
+    fn replace(
+        &mut self,
+        entry: &Entry,
+        lines: &Lines,
+        indent: usize,
+        was: &Value,
+        is: &Value,
+    ) -> Option<()> {
         let patches = self.patches.len();
         if self.way == Way::InPlace && !lines.is_explicit {
             if self.replace_in_place(entry, lines, was, is).is_some() {
@@ -306,6 +321,8 @@ impl Edit<'_> {
                 render::flow_entry(&mut added, key, value);
             }
         }
+        // Where nothing is left, neither is a comma.
+        let to = if kept.is_none() && added.is_empty() { shape.span.end - 1 } else { to };
         self.patch(from..to, added);
         Some(())
     }
@@ -381,7 +398,9 @@ impl Edit<'_> {
     fn comment_beside(&self, entry: &Entry) -> &str {
         let from = match entry.value.kind {
             Kind::Scalar | Kind::FlowList | Kind::FlowMap(_) => Some(entry.value.span.end),
-            Kind::Empty | Kind::BlockScalar | Kind::BlockList(_) | Kind::BlockMap(_) => self.after_colon(entry),
+            Kind::Empty | Kind::BlockScalar | Kind::BlockList(_) | Kind::BlockMap(_) => {
+                self.after_colon(entry)
+            }
         };
         let Some(from) = from else { return "" };
         let line = self.text[from..self.line_end_after(from)].trim();

@@ -248,7 +248,8 @@ impl<'a> Walk<'a> {
                         (start + self.text[start..end].trim_end().len(), Kind::BlockScalar)
                     }
                 };
-                let value = if style == ScalarStyle::Plain { plain(&text) } else { Value::String(text.into()) };
+                let value =
+                    if style == ScalarStyle::Plain { plain(&text) } else { Value::String(text.into()) };
                 Ok((value, Shape { span: start..end, kind }))
             }
             Event::SequenceStart(..) => {
@@ -258,7 +259,7 @@ impl<'a> Walk<'a> {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::SequenceEnd) {
                         let (end, kind) = if is_flow {
-                            (self.byte(span.start) + 1, Kind::FlowList)
+                            (bracket_end(self.text, self.byte(span.start)), Kind::FlowList)
                         } else {
                             (start, Kind::BlockList(last))
                         };
@@ -290,7 +291,7 @@ impl<'a> Walk<'a> {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 let (end, kind) = if is_flow {
-                    (self.byte(span.start) + 1, Kind::FlowMap(entries))
+                    (bracket_end(self.text, self.byte(span.start)), Kind::FlowMap(entries))
                 } else {
                     (start, Kind::BlockMap(entries))
                 };
@@ -331,7 +332,9 @@ impl<'a> Walk<'a> {
         }
         match plain(&text) {
             Value::String(key) => Ok(key),
-            other => Err(self.refuse(span.start, "a key that is text, in quotes if need be", described(&other))),
+            other => {
+                Err(self.refuse(span.start, "a key that is text, in quotes if need be", described(&other)))
+            }
         }
     }
 
@@ -374,6 +377,19 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// After the bracket that closes a collection. The parser's place may be that of a last comma; between them are at most comments.
+fn bracket_end(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'}' | b']' => return at + 1,
+            b'#' => at = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end),
+            _ => at += 1,
+        }
+    }
+    at
+}
+
 /// Where the text that starts at a quote ends. The parser counts what follows on the line to it.
 fn quoted_end(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
@@ -404,7 +420,9 @@ pub(super) fn plain(text: &str) -> Value {
 }
 
 fn number(text: &str) -> Option<Number> {
-    if let Some(digits) = text.strip_prefix("0o").filter(|digits| is_all(digits, |b| matches!(b, b'0'..=b'7'))) {
+    if let Some(digits) =
+        text.strip_prefix("0o").filter(|digits| is_all(digits, |b| matches!(b, b'0'..=b'7')))
+    {
         return u64::from_str_radix(digits, 8).ok().map(Number::from);
     }
     if let Some(digits) = text.strip_prefix("0x").filter(|digits| is_all(digits, |b| b.is_ascii_hexdigit())) {
@@ -412,7 +430,11 @@ fn number(text: &str) -> Option<Number> {
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if is_all(unsigned, |b| b.is_ascii_digit()) {
-        return text.parse::<i64>().map(Number::from).ok().or_else(|| text.parse::<u64>().map(Number::from).ok());
+        return text
+            .parse::<i64>()
+            .map(Number::from)
+            .ok()
+            .or_else(|| text.parse::<u64>().map(Number::from).ok());
     }
     is_float(unsigned).then(|| text.parse().ok().and_then(Number::from_f64)).flatten()
 }

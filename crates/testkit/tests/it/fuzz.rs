@@ -9,7 +9,7 @@ use baton_testkit::rng::{Rng, from_env};
 
 /// Changes a few places: flips, overwrites, removes, doubles, joins with another input.
 fn mutate(rng: &mut Rng, base: &[u8], other: &[u8]) -> Vec<u8> {
-    const WORDS: [&[u8]; 12] = [
+    const WORDS: [&[u8]; 18] = [
         b"{",
         b"}",
         b"[",
@@ -22,6 +22,12 @@ fn mutate(rng: &mut Rng, base: &[u8], other: &[u8]) -> Vec<u8> {
         b"null",
         b"\xff",
         b",\"v\":2",
+        b": ",
+        b"- ",
+        b" # ",
+        b": |\n ",
+        b"? ",
+        b"\n---\n",
     ];
     let mut bytes = base.to_vec();
     for _ in 0..1 + rng.below(4) {
@@ -73,6 +79,13 @@ fn drive(name: &str, target: fn(&[u8]), bases: &[Vec<u8>]) {
     assert!(count > 0);
 }
 
+/// Task files as they are written by Baton and by people.
+const TASKS: [&str; 3] = [
+    include_str!("../../../../fixtures/tasks/plain.md"),
+    include_str!("../../../../fixtures/tasks/by-hand.md"),
+    include_str!("../../../../fixtures/tasks/braces.md"),
+];
+
 #[test]
 fn no_parser_panics_on_mutated_input() {
     within(3000, "fuzz", || {
@@ -90,5 +103,6 @@ fn no_parser_panics_on_mutated_input() {
         let proofs = [fixture.proof.clone().into_bytes(), fixture.consistency.clone().into_bytes()];
         drive("proof", fuzz::proof, &proofs);
         drive("bundle", fuzz::bundle, &[fixture.bundle.clone(), fixture.bundle_without_artifacts.clone()]);
+        drive("frontmatter", fuzz::frontmatter, &TASKS.map(|task| task.as_bytes().to_vec()));
     });
 }
