@@ -11,6 +11,8 @@ use baton_ledger::note::Note;
 use baton_ledger::proof::verify_proof;
 use baton_ledger::record::Line;
 use baton_ledger::verify::{Options, Verdict, verify_bundle};
+use baton_store::tasks::{Bounds, Document, edit, read_yaml, render};
+use serde_json::{Value, json};
 
 use crate::segments::verify_bytes;
 
@@ -98,6 +100,38 @@ pub fn exit_scan(bytes: &[u8]) {
                 assert_eq!(ExitSignal::from_json(&text), Ok(signal), "a signal survives the round trip");
             }
             Found::Invalid(error) => assert!(error.to_string().len() < 2000, "a refusal repeats little"),
+        }
+    }
+}
+
+/// A task file. What is read and written back unchanged is the same text; what is written anew reads as the same fields; what is edited
+/// reads as what was asked for.
+pub fn frontmatter(bytes: &[u8]) {
+    let _ = read_yaml(bytes, Bounds::default());
+    let (Ok(document), Ok(base)) = (Document::parse(bytes), std::str::from_utf8(bytes)) else { return };
+    let fields = document.fields();
+    let same: Vec<(&str, Option<Value>)> =
+        fields.iter().map(|(key, value)| (key.as_str(), Some(value.clone()))).collect();
+    assert_eq!(
+        edit(base, &same, document.body()).as_deref(),
+        Ok(base),
+        "nothing changes, nothing is touched"
+    );
+
+    let anew: Vec<(&str, Value)> = fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    let text = render(&anew, document.body());
+    // Escapes may make it larger than a file may be.
+    if let Ok(again) = Document::parse(text.as_bytes()) {
+        assert_eq!((again.fields(), again.body()), (fields, document.body()), "what is written reads back");
+    } else {
+        assert!(text.len() > 32 << 10, "what is written reads back: {text:?}");
+    }
+
+    for key in fields.keys().take(4) {
+        for value in [None, Some(json!("x: y")), Some(json!({"a": 1}))] {
+            let Ok(text) = edit(base, &[(key, value.clone())], "") else { continue };
+            let again = Document::parse(text.as_bytes());
+            assert!(again.is_ok_and(|again| again.fields().get(key) == value.as_ref()), "{key:?} {text:?}");
         }
     }
 }

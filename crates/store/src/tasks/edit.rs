@@ -321,6 +321,8 @@ impl Edit<'_> {
                 render::flow_entry(&mut added, key, value);
             }
         }
+        // Where nothing is left, neither is a comma.
+        let to = if kept.is_none() && added.is_empty() { shape.span.end - 1 } else { to };
         self.patch(from..to, added);
         Some(())
     }

@@ -200,10 +200,12 @@ fn is_plain(text: &str, around: Around) -> bool {
         return false;
     }
     let is_wrong = |(at, c): (usize, char)| match c {
-        ':' => around == Around::Flow || bytes.get(at + 1) == Some(&b' '),
         '#' => bytes[at - 1] == b' ',
-        ',' | '[' | ']' | '{' | '}' => around == Around::Flow,
-        ' '..='~' => false,
+        ':' => around == Around::Flow || bytes.get(at + 1) == Some(&b' '),
+        // Between brackets some readers take a dash after a space for the start of an item.
+        '-' => around == Around::Flow && bytes[at - 1] == b' ',
+        ' ' | '_' | '.' | '/' | '@' | '+' => false,
+        '!'..='~' => around == Around::Flow && !c.is_ascii_alphanumeric(),
         _ => !c.is_alphanumeric(),
     };
     if text.char_indices().any(is_wrong) {
@@ -215,7 +217,7 @@ fn is_plain(text: &str, around: Around) -> bool {
             matches!(b, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'_' | b'.' | b':' | b'+' | b'-' | b' ')
                 || matches!(b, b'x' | b'X' | b'o' | b'O' | b'T' | b't' | b'Z' | b'z')
         };
-        return !bytes.iter().all(|b| may_be_number(b));
+        return !bytes.iter().all(may_be_number);
     }
     !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }

@@ -226,6 +226,12 @@ mod rendering {
     }
 
     #[test]
+    fn a_dash_after_a_space_is_quoted_between_brackets() {
+        assert_eq!(render(&[("k", json!(["a -", "a-b"]))], ""), "---\nk: [\"a -\", a-b]\n---\n");
+        assert_eq!(render(&[("k", json!("a - b"))], ""), "---\nk: a - b\n---\n");
+    }
+
+    #[test]
     fn very_long_keys_read_back() {
         let key = "k".repeat(3000);
         let value = json!({key.clone(): {key.clone(): [{key.clone(): 1}]}});
@@ -333,6 +339,11 @@ mod editing {
         assert_eq!(
             edited(head, &[("a", Some(json!("x: y"))), ("b", None), ("e", Some(json!({"f": [true]})))]),
             "{\"a\": \"x: y\", # one\n \"c\": {\"d\": 1}, e: {f: [true]}}\n"
+        );
+        assert_eq!(edited("{a: 1,}\n", &[("a", None)]), "{}\n");
+        assert_eq!(
+            edited("{a: {b: 1, # ]\n}, c: [d,],}\n", &[("a", Some(json!(1))), ("c", Some(json!(2)))]),
+            "{a: 1, c: 2,}\n"
         );
     }
 
@@ -565,7 +576,7 @@ proptest! {
         let base = format!("---\n{head}\n---\n");
         if let Ok(document) = Document::parse(base.as_bytes()) {
             let want: Vec<_> = document.fields().iter().map(|(key, value)| (key.as_str(), Some(value.clone()))).collect();
-            prop_assert_eq!(edit(&base, &want, ""), Ok(base.clone()));
+            prop_assert_eq!(edit(&base, &want, document.body()), Ok(base.clone()));
             for key in document.fields().keys() {
                 let _ = edit(&base, &[(key, None)], "");
                 let _ = edit(&base, &[(key, Some(json!({"x": 1}))), ("new", Some(json!(1)))], "");

@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::SequenceEnd) {
                         let (end, kind) = if is_flow {
-                            (self.byte(span.start) + 1, Kind::FlowList)
+                            (bracket_end(self.text, self.byte(span.start)), Kind::FlowList)
                         } else {
                             (start, Kind::BlockList(last))
                         };
@@ -291,7 +291,7 @@ impl<'a> Walk<'a> {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 let (end, kind) = if is_flow {
-                    (self.byte(span.start) + 1, Kind::FlowMap(entries))
+                    (bracket_end(self.text, self.byte(span.start)), Kind::FlowMap(entries))
                 } else {
                     (start, Kind::BlockMap(entries))
                 };
@@ -375,6 +375,19 @@ impl<'a> Walk<'a> {
         };
         at.min(self.text.len())
     }
+}
+
+/// After the bracket that closes a collection. The parser's place may be that of a last comma; between them are at most comments.
+fn bracket_end(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'}' | b']' => return at + 1,
+            b'#' => at = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end),
+            _ => at += 1,
+        }
+    }
+    at
 }
 
 /// Where the text that starts at a quote ends. The parser counts what follows on the line to it.

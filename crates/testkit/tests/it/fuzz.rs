@@ -10,7 +10,7 @@ use baton_testkit::rng::{Rng, from_env};
 
 /// Changes a few places: flips, overwrites, removes, doubles, joins with another input.
 fn mutate(rng: &mut Rng, base: &[u8], other: &[u8]) -> Vec<u8> {
-    const WORDS: [&[u8]; 12] = [
+    const WORDS: [&[u8]; 18] = [
         b"{",
         b"}",
         b"[",
@@ -23,6 +23,12 @@ fn mutate(rng: &mut Rng, base: &[u8], other: &[u8]) -> Vec<u8> {
         b"null",
         b"\xff",
         b",\"v\":2",
+        b": ",
+        b"- ",
+        b" # ",
+        b": |\n ",
+        b"? ",
+        b"\n---\n",
     ];
     let mut bytes = base.to_vec();
     for _ in 0..1 + rng.below(4) {
@@ -96,6 +102,13 @@ fn outputs() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Task files as they are written by Baton and by people.
+const TASKS: [&str; 3] = [
+    include_str!("../../../../fixtures/tasks/plain.md"),
+    include_str!("../../../../fixtures/tasks/by-hand.md"),
+    include_str!("../../../../fixtures/tasks/braces.md"),
+];
+
 #[test]
 fn no_parser_panics_on_mutated_input() {
     within(3000, "fuzz", || {
@@ -115,5 +128,6 @@ fn no_parser_panics_on_mutated_input() {
         drive("bundle", fuzz::bundle, &[fixture.bundle.clone(), fixture.bundle_without_artifacts.clone()]);
         drive("envelope", fuzz::envelope, &envelopes());
         drive("exit_scan", fuzz::exit_scan, &outputs());
+        drive("frontmatter", fuzz::frontmatter, &TASKS.map(|task| task.as_bytes().to_vec()));
     });
 }
