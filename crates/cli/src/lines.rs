@@ -199,7 +199,7 @@ mod tests {
         for n in 0..4 {
             let note = event(trace, "note", serde_json::json!({"n": n, "text": text}));
             let note = Checked::unsigned(Body::unsigned(&note).unwrap()).unwrap();
-            baton_store::Journal::append(&workspace.journal, decision(vec![note])).unwrap();
+            baton_store::Journal::append(&*workspace.journal, decision(vec![note])).unwrap();
         }
         workspace.close().unwrap();
         let stored = std::fs::read_to_string(layout.segment(1)).unwrap();

@@ -108,7 +108,7 @@ fn change(
     if args.revoke {
         let reason = args.reason.as_deref().unwrap_or_default();
         let missing = |error| tell_missing(error, args, known);
-        registry::revoke(&writing.journal, &writing.ledger_key, agent, reason).map_err(missing)?;
+        registry::revoke(&*writing.journal, &writing.ledger_key, agent, reason).map_err(missing)?;
         writing.close(ui)?;
         let Some(active) = active else { return Err(missing(registry::Error::NoKey(agent.clone()))) };
         return Ok(Known { status: Status::Revoked, ..active.clone() });
@@ -118,7 +118,7 @@ fn change(
         ([], None) => vec![Role::Executor],
         (roles, _) => sorted(roles),
     };
-    if args.rotate && registry::agent_key(&writing.journal, agent)?.is_none() {
+    if args.rotate && registry::agent_key(&*writing.journal, agent)?.is_none() {
         return Err(tell_missing(registry::Error::NoKey(agent.clone()), args, known));
     }
     let public = register(&writing, agent, public, &roles, args.rotate)?;
@@ -136,7 +136,7 @@ fn register(
     roles: &[Role],
     rotate: bool,
 ) -> Result<PublicKey, Stop> {
-    let (journal, ledger_key) = (&workspace.journal, &workspace.ledger_key);
+    let (journal, ledger_key) = (&*workspace.journal, &workspace.ledger_key);
     let public = match given {
         Some(public) => public,
         None => *workspace.keys.create()?.public(),

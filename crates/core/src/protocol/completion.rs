@@ -218,7 +218,7 @@ mod tests {
         let again = result.report.result_json(
             &result.task,
             &result.agent,
-            result.run.unwrap(),
+            result.run,
             7,
             "2026-02-09T21:10:00.000Z".parse().unwrap(),
             Some("outputs/handoff.md"),

@@ -189,7 +189,7 @@ impl Speaker<'_> {
         let stored = artifacts.into_iter().map(|foreseen| cite::store(workspace, foreseen));
         event.artifacts = stored.collect::<Result<_, _>>()?;
         if let Known::Here(registered, secret) = known(workspace, agents, &event.actor.agent)? {
-            registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
+            registry::preface(&*workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
             return Ok(Checked::just_signed(Body::signed(event, secret)?, secret));
         }
         Ok(Checked::unsigned(Body::unsigned(&event)?)?)
@@ -204,7 +204,7 @@ impl Speaker<'_> {
         proposal: &mut Proposal,
     ) -> Result<Checked, CliError> {
         let agent = &event.actor.agent;
-        let all = registry::agent_keys(&workspace.journal)?;
+        let all = registry::agent_keys(&*workspace.journal)?;
         let Some(registered) = all.iter().find(|key| key.public.id() == sig.key && key.agent == *agent)
         else {
             let what = format!("key {} is not registered for agent {agent}", sig.key);
@@ -215,7 +215,7 @@ impl Speaker<'_> {
             return Err(Fault::NotValid(sig.key).into());
         }
         let checked = Checked::check(Body::signed_elsewhere(event, sig.value)?, &registered.public)?;
-        registry::preface(&workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
+        registry::preface(&*workspace.journal, &workspace.ledger_key, self.trace, registered, proposal)?;
         Ok(checked)
     }
 
@@ -276,11 +276,11 @@ fn known<'a>(
     agent: &AgentName,
 ) -> Result<&'a Known, CliError> {
     if !agents.contains_key(agent) {
-        let own = registry::agent_keys(&workspace.journal)?.into_iter().filter(|key| key.agent == *agent);
+        let own = registry::agent_keys(&*workspace.journal)?.into_iter().filter(|key| key.agent == *agent);
         let (valid, ended): (Vec<AgentKey>, Vec<AgentKey>) = own.partition(|key| key.is_valid);
         let found = match valid.into_iter().next() {
             None if ended.is_empty() => Known::Never,
-            None => Known::Ended(latest(&workspace.journal, agent)?.map(|key| key.roles).unwrap_or_default()),
+            None => Known::Ended(latest(&*workspace.journal, agent)?.map(|key| key.roles).unwrap_or_default()),
             Some(key) => match workspace.keys.load(key.public.id()) {
                 Ok(secret) => Known::Here(key, Box::new(secret)),
                 Err(keys::Error::Missing { .. }) => Known::Elsewhere(key),
