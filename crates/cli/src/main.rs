@@ -14,6 +14,8 @@ mod input;
 mod limits;
 mod lines;
 mod nearest;
+mod task_args;
+mod tasks;
 mod ui;
 
 use std::io::{IsTerminal as _, Write as _};

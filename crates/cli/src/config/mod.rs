@@ -19,10 +19,11 @@ mod variables;
 use std::path::Path;
 use std::rc::Rc;
 
+pub(crate) use duration::parse as parse_duration;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting};
 pub(crate) use schema::schema;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{OnFailure, Settings};
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::quoted_key;
 pub(crate) use variables::misspelt;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use baton_core::limits::INPUT_BYTES_MAX;
+use baton_core::limits::{BODY_BYTES_MAX, INPUT_BYTES_MAX};
 use baton_ledger::canonical;
 use baton_ledger::verify::is_cut_short;
 use serde_json::Value;
@@ -74,6 +74,31 @@ impl Source {
             Source::Bytes(_) => true,
         }
     }
+}
+
+/// A whole file that a person named, or standard input for `-`, up to a bound: more is cut off, and so is seen to be too much.
+pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CliError> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
+            CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string())
+        })
+    } else {
+        let opened = file::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
+        opened.map_err(|error| file_error(path, &error))
+    };
+    read.map(|_| bytes)
+}
+
+/// A text of a task.
+pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
+    let bytes = read_bytes(path, BODY_BYTES_MAX as u64 + 1)?;
+    if bytes.len() > BODY_BYTES_MAX {
+        let what = format!("a task's text has at most {BODY_BYTES_MAX} bytes");
+        return Err(CliError::new(Code::InputTooLarge, what).cause("put the rest into a file in its inputs/"));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| CliError::new(Code::InputForm, "the text is not UTF-8").cause(error.to_string()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -280,7 +280,9 @@ fn known<'a>(
         let (valid, ended): (Vec<AgentKey>, Vec<AgentKey>) = own.partition(|key| key.is_valid);
         let found = match valid.into_iter().next() {
             None if ended.is_empty() => Known::Never,
-            None => Known::Ended(latest(&*workspace.journal, agent)?.map(|key| key.roles).unwrap_or_default()),
+            None => {
+                Known::Ended(latest(&*workspace.journal, agent)?.map(|key| key.roles).unwrap_or_default())
+            }
             Some(key) => match workspace.keys.load(key.public.id()) {
                 Ok(secret) => Known::Here(key, Box::new(secret)),
                 Err(keys::Error::Missing { .. }) => Known::Elsewhere(key),
