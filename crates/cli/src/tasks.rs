@@ -60,14 +60,27 @@ impl Context {
     /// The board as it is, without a lock.
     pub(crate) fn board(&self) -> Result<ReadBoard, Stop> {
         let visit = self.visit()?;
-        let key = visit.reader.ledger().key;
-        let mut loaded = Table::load(&*disk(), &visit.layout.index(), &key);
-        if loaded.board.pos() > visit.reader.size() {
-            (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
-        }
-        catch_up(&mut loaded.board, &visit.reader)?;
-        Ok(ReadBoard { visit, board: loaded.board, projected: loaded.projected })
+        let Saved { board, projected } = read_board(&visit)?;
+        Ok(ReadBoard { visit, board, projected })
     }
+}
+
+/// The board of a data directory, and how its files were left.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub(crate) board: Board,
+    projected: BTreeMap<TaskId, Projected>,
+}
+
+/// Reads the saved board and what the journal has beyond it.
+pub(crate) fn read_board(visit: &Visit) -> Result<Saved, Stop> {
+    let key = visit.reader.ledger().key;
+    let mut loaded = Table::load(&*disk(), &visit.layout.index(), &key);
+    if loaded.board.pos() > visit.reader.size() {
+        (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
+    }
+    catch_up(&mut loaded.board, &visit.reader)?;
+    Ok(Saved { board: loaded.board, projected: loaded.projected })
 }
 
 /// The board, to be looked at.

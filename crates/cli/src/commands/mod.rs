@@ -12,6 +12,7 @@ mod init;
 mod man;
 mod replay;
 mod send;
+mod standing;
 mod status;
 mod task;
 mod trace;

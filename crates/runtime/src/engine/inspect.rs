@@ -38,7 +38,7 @@ impl Engine {
         };
         match self.judge(state, &task, found.status, &found.bytes)? {
             Judged::Own => Ok(()),
-            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, reason, &found.bytes),
+            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, &reason, &found.bytes),
             Judged::Edited(edited) => self.take_edit(state, &task, edited, &found.bytes),
         }
     }
@@ -55,7 +55,7 @@ impl Engine {
             match moved {
                 Ok(_) => {}
                 Err(Fault::Refused(refusal)) => {
-                    return self.refuse_edit(state, id, refusal.to_string(), bytes);
+                    return self.refuse_edit(state, id, &refusal.to_string(), bytes);
                 }
                 Err(fault) => return Err(fault),
             }
@@ -63,7 +63,7 @@ impl Engine {
         let moment = self.ground.clock.moment();
         match self.act(state, |board, _| Ok(((), board.edit(&edit, &operator(), moment)?))) {
             Ok(_) => {}
-            Err(Fault::Refused(refusal)) => return self.refuse_edit(state, id, refusal.to_string(), bytes),
+            Err(Fault::Refused(refusal)) => return self.refuse_edit(state, id, &refusal.to_string(), bytes),
             Err(fault) => return Err(fault),
         }
         match edited.conflicts.as_slice() {
@@ -73,7 +73,7 @@ impl Engine {
                 self.refuse_edit(
                     state,
                     id,
-                    format!("{fields}: changed in the ledger at the same time"),
+                    &format!("{fields}: changed in the ledger at the same time"),
                     bytes,
                 )
             }
@@ -85,10 +85,10 @@ impl Engine {
         &self,
         state: &mut State,
         id: &TaskId,
-        reason: String,
+        reason: &str,
         bytes: &[u8],
     ) -> Result<(), Fault> {
-        let name = self.files.keep_aside(id, bytes).map_err(Fault::files(id))?;
+        let name = self.files.keep_aside(id, bytes).map_err(Fault::files(id.as_str()))?;
         state
             .notices
             .push(format!("{id}: an edit was not taken in: {reason}; it is kept in quarantine/{name}"));

@@ -374,7 +374,7 @@ impl Engine {
         let layout = self.layout_of(&task);
         let was = state.projected.get(id).filter(|_| !state.behind.contains(id));
         let (now, displaced) =
-            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id))?;
+            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id.as_str()))?;
         state.projected.insert(id.clone(), now);
         state.changed.insert(id.clone());
         Ok(displaced)

@@ -52,7 +52,7 @@ impl Ground {
         clock: Arc<dyn Clock>,
     ) -> Result<Ground, Fault> {
         let root = workspace.layout.root();
-        let tree = RealTree::open(root).map_err(Fault::files(root.display()))?;
+        let tree = RealTree::open(root).map_err(Fault::files(root.display().to_string()))?;
         Ok(Ground {
             disk: workspace.disk.clone(),
             layout: workspace.layout.clone(),
