@@ -43,6 +43,19 @@ impl Engine {
         }
     }
 
+    /// Takes in a file that lay aside when its maker died. Where it lies says nothing: Baton put it there.
+    pub(super) fn take_leftover(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
+        let Some(task) = state.board.get(&found.id).cloned() else { return Ok(()) };
+        match self.judge(state, &task, task.status, &found.bytes)? {
+            Judged::Own => Ok(()),
+            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, &reason, &found.bytes),
+            Judged::Edited(edited) => {
+                let edited = Edited { status: None, ..edited };
+                self.take_edit(state, &task, edited, &found.bytes)
+            }
+        }
+    }
+
     fn take_edit(&self, state: &mut State, task: &Task, edited: Edited, bytes: &[u8]) -> Result<(), Fault> {
         let id = &task.id;
         let file = self.store_bytes(bytes, "text/markdown", "task.md")?;
@@ -116,6 +129,7 @@ impl Engine {
         }
         let document = match Document::parse(bytes) {
             Ok(document) => document,
+            Err(_) if self.is_torn(state, task, bytes)? => return Ok(Judged::Own),
             Err(problem) => return Ok(Judged::Nonsense(problem.to_string())),
         };
         let fields = document.fields();
@@ -144,6 +158,20 @@ impl Engine {
         }
         let now = self.papers(state, task)?;
         Ok(compare(&document, found, (&then, &papers), (task, &now)))
+    }
+
+    /// Whether a file is the beginning of what Baton was writing when it died.
+    fn is_torn(&self, state: &mut State, task: &Task, bytes: &[u8]) -> Result<bool, Fault> {
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let papers = self.papers(state, task)?;
+        let text = file_text(task, &papers, self.layout_of(task).as_deref());
+        if text.as_bytes().starts_with(&bytes[..end]) {
+            return Ok(true);
+        }
+        let Some(rev) = state.projected.get(&task.id).map(|was| was.rev) else { return Ok(false) };
+        let (then, papers) = fold(&*self.ground.journal, task, Some(rev))?;
+        let text = file_text(&then, &papers, self.layout_of(&then).as_deref());
+        Ok(text.as_bytes().starts_with(&bytes[..end]))
     }
 
     /// Makes a task of a file that nobody knew.
