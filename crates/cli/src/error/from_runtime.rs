@@ -48,7 +48,7 @@ impl From<Refusal> for CliError {
             | Refusal::PhaseMismatch { .. }
             | Refusal::NoNextPhase(_)
             | Refusal::CiPending => (Code::PhaseRefused, None),
-            Refusal::NotInCi(_) | Refusal::NotInReview { .. } | Refusal::NotRetryable(_) => {
+            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } | Refusal::NotRetryable(_) => {
                 (Code::NotWaiting, Some("baton task ls --status review".to_owned()))
             }
         };
