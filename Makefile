@@ -27,6 +27,7 @@ check: ## format, lints and the fast tests
 	$(CARGO) test --locked -q -p baton-core -p baton-ledger -p baton-store
 
 bench: ## measure against raw loops and SQLite, as ratios within one run
+	$(CARGO) build --release --locked -p baton-cli
 	$(CARGO) run --release --locked -p baton-benches
 
 soak: ## the long counts: 10,000 kills, thousands of failing disks, longer fuzzing

@@ -106,7 +106,7 @@ fn line_bytes() -> usize {
 }
 
 /// The same bytes, the same way of growing the file, and nothing else.
-fn raw_loop(bytes: usize) -> f64 {
+pub(crate) fn raw_loop(bytes: usize) -> f64 {
     const FILL: u64 = 1 << 20;
     let dir = temp_dir();
     let path = dir.path().join("raw");

@@ -8,6 +8,7 @@
 mod append;
 mod fixture;
 mod open;
+mod tasks;
 mod verify;
 
 use std::process::ExitCode;
@@ -62,12 +63,19 @@ fn main() -> ExitCode {
             all_met &= figure.print();
         }
     };
+    if arguments.first().is_some_and(|a| a == "profile-tasks") {
+        tasks::profile();
+        return ExitCode::SUCCESS;
+    }
     if arguments.first().is_some_and(|a| a == "profile") {
         append::profile();
         return ExitCode::SUCCESS;
     }
     if wanted("append") {
         report(append::run());
+    }
+    if wanted("tasks") {
+        report(tasks::run());
     }
     if wanted("verify") || wanted("open") {
         let large = fixture::large();

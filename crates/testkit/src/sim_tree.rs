@@ -28,6 +28,8 @@ struct Inner {
     /// How it was before each of the last changes.
     before: Vec<Nodes>,
     next: u64,
+    /// Files whose content was changed in place: a power cut may leave any part of it.
+    rewritten: BTreeSet<u64>,
 }
 
 /// The tree; clones share it.
@@ -43,7 +45,15 @@ impl SimTree {
     }
 
     fn of(disk: &SimDisk, nodes: Nodes, next: u64) -> Self {
-        SimTree { inner: Arc::new(Mutex::new(Inner { nodes, before: Vec::new(), next })), disk: disk.clone() }
+        SimTree {
+            inner: Arc::new(Mutex::new(Inner {
+                nodes,
+                before: Vec::new(),
+                next,
+                rewritten: BTreeSet::new(),
+            })),
+            disk: disk.clone(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -71,7 +81,7 @@ impl SimTree {
         let mut next = inner.next;
         for node in nodes.values_mut() {
             if let Node::File { bytes, stamp } = node
-                && !settled.contains(&stamp.inode)
+                && (!settled.contains(&stamp.inode) || inner.rewritten.contains(&stamp.inode))
                 && rng.chance(3)
             {
                 match rng.below(3) {
@@ -196,7 +206,7 @@ impl Tree for SimTree {
         let inner = self.lock();
         let names = inner.nodes.keys().filter(|path| path.as_str() != "." && parent(path) == dir);
         Ok(names
-            .filter_map(|path| Some(path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name).to_owned()))
+            .map(|path| path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name).to_owned())
             .collect())
     }
 
@@ -211,6 +221,20 @@ impl Tree for SimTree {
                 Stamp { bytes: bytes.len() as u64, modified_ns: inner.next.cast_signed(), inode: inner.next };
             inner.nodes.insert(path.to_owned(), Node::File { bytes: bytes.to_vec(), stamp });
             Ok(stamp)
+        })
+    }
+
+    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
+        self.change(|inner| {
+            inner.next += 1;
+            let now = inner.next;
+            let Some(Node::File { bytes: content, stamp }) = inner.nodes.get_mut(path) else {
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            *content = bytes.to_vec();
+            *stamp = Stamp { bytes: bytes.len() as u64, modified_ns: now.cast_signed(), inode: stamp.inode };
+            inner.rewritten.insert(stamp.inode);
+            Ok(*stamp)
         })
     }
 
@@ -251,7 +275,10 @@ impl Tree for SimTree {
 
     fn remove(&self, path: &str) -> io::Result<()> {
         self.change(|inner| match inner.nodes.get(path) {
-            Some(Node::File { .. }) => Ok(drop(inner.nodes.remove(path))),
+            Some(Node::File { .. }) => {
+                inner.nodes.remove(path);
+                Ok(())
+            }
             Some(Node::Dir) => Err(io::ErrorKind::IsADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         })

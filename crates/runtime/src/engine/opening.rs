@@ -87,6 +87,10 @@ impl Engine {
             // The journal lost what the rows know: it is the one that counts.
             (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
         }
+        if loaded.boot != ground.boot {
+            // Files may not be what they were when the machine stopped, whatever they look like.
+            loaded.projected.clear();
+        }
         let mark = ground.layout.index().join("tasks.open");
         let was_open = ground.disk.open(&mark, Mode::Read).is_ok();
         let is_unclean = was_open || loaded.board.pos() == 0 || loaded.boot != ground.boot;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::task::{Status, Task};
-use baton_store::tasks::files::{Displaced, file_path, folder_path};
+use baton_store::disk::unfinished_name;
+use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path};
 use baton_store::tasks::tree::Found;
 
 use super::{Engine, Fault, State};
@@ -42,7 +43,7 @@ impl Engine {
             for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
                 let path = format!("{dir}/{name}");
                 if let Some(id) = unfinished_of(&name) {
-                    self.clear_unfinished(state, &path, &id, *status)?;
+                    self.clear_unfinished(state, &path, &id)?;
                 } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
                     files.entry(id).or_default().push(*status);
                 } else if let Ok(id) = name.parse() {
@@ -50,6 +51,7 @@ impl Engine {
                 }
             }
         }
+        self.look_at_spares(state)?;
         let ids: BTreeSet<TaskId> =
             state.board.tasks().map(|task| task.id.clone()).chain(files.keys().cloned()).collect();
         for id in &ids {
@@ -67,6 +69,36 @@ impl Engine {
             self.rewrite_runs(state);
         }
         Ok(ids.len())
+    }
+
+    /// Looks at the files that are kept aside: somebody may have saved into one, or a crash left one half-way.
+    fn look_at_spares(&self, state: &mut State) -> Result<(), Fault> {
+        let tree = self.files.tree();
+        for name in tree.list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
+            let path = format!("{SPARE_DIR}/{name}");
+            if let Some(id) = unfinished_of(&name) {
+                self.clear_unfinished(state, &path, &id)?;
+                continue;
+            }
+            let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) else {
+                continue;
+            };
+            let known = state.projected.get_mut(&id).and_then(|was| was.spare);
+            let found = tree.look(&path).map_err(Fault::files(&path))?;
+            if found.is_some() && known.map(Found::File) == found {
+                if state.board.get(&id).is_none_or(|task| task.is_closed) {
+                    tree.remove(&path).map_err(Fault::files(&path))?;
+                    state.forget_spare(&id);
+                }
+                continue;
+            }
+            // Out of the way first: taking it in writes the task's file anew, by way of this very place.
+            let aside = format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md")));
+            tree.rename(&path, &aside).map_err(Fault::files(&path))?;
+            state.forget_spare(&id);
+            self.clear_unfinished(state, &aside, &id)?;
+        }
+        Ok(())
     }
 
     /// Run files are written again after a crash: nobody knows which of them reached the disk.
@@ -140,7 +172,7 @@ impl Engine {
         let (status, rev) = (task.status, task.rev());
         // What was looked at and does not belong there goes, unless somebody has written it anew since.
         for place in judged.iter().filter(|place| place.status != status) {
-            for again in self.files.clear(place).map_err(Fault::files(id.as_str()))? {
+            if let Some(again) = self.files.clear(place).map_err(Fault::files(id.as_str()))? {
                 self.take_displaced(state, &again)?;
             }
         }
@@ -187,16 +219,10 @@ impl Engine {
     }
 
     /// A file that was being made, or just taken out of the way, when its maker died.
-    fn clear_unfinished(
-        &self,
-        state: &mut State,
-        path: &str,
-        id: &TaskId,
-        status: Status,
-    ) -> Result<(), Fault> {
+    fn clear_unfinished(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
         let tree = self.files.tree();
-        if let (Ok((bytes, _)), true) =
-            (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).is_some())
+        if let (Ok((bytes, _)), Some(status)) =
+            (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).map(|task| task.status))
         {
             // Half of what Baton wrote is nothing that a person did.
             let is_whole = baton_store::tasks::Document::parse(&bytes).is_ok();
@@ -205,6 +231,14 @@ impl Engine {
             }
         }
         tree.remove(path).map_err(Fault::files(path))
+    }
+}
+
+impl State {
+    fn forget_spare(&mut self, id: &TaskId) {
+        if let Some(was) = self.projected.get_mut(id) {
+            was.spare = None;
+        }
     }
 }
 

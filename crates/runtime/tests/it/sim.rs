@@ -43,7 +43,7 @@ impl OperatorKey for FixedKey {
         if registry::agent_key(journal, &name)?.is_none() {
             registry::bind(journal, ledger_key, &name, key.public(), &[Role::Operator])?;
         }
-        let registered = registry::agent_key(journal, &name)?.expect("just registered");
+        let registered = registry::agent_key(journal, &name)?.ok_or(registry::Error::NoKey(name))?;
         Ok((key, registered))
     }
 }
@@ -319,6 +319,7 @@ fn check_files(world: &World, engine: &Engine, task: &Task, why: &str) {
         .tree
         .paths("tasks/")
         .into_iter()
+        .filter(|path| !path.starts_with("tasks/.spare/"))
         .filter(|path| {
             path.ends_with(&format!("/{id}.md"))
                 || path.ends_with(&format!("/{id}"))

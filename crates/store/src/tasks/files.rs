@@ -28,6 +28,9 @@ pub struct Projected {
     pub status: Status,
     pub rev: u64,
     pub stamp: Stamp,
+    /// The file that is kept aside for the next time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<Stamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +71,14 @@ pub fn folder_path(status: Status, id: &TaskId) -> String {
     format!("tasks/{status}/{id}")
 }
 
+/// The folder of files that are kept aside.
+pub const SPARE_DIR: &str = "tasks/.spare";
+
+/// The path of a task's file that is not in use.
+pub fn spare_path(id: &TaskId) -> String {
+    format!("{SPARE_DIR}/{id}.md")
+}
+
 fn run_dir(id: &TaskId) -> String {
     format!("runs/{id}")
 }
@@ -100,6 +111,7 @@ impl TaskFiles {
     pub fn prepare(&self) -> io::Result<()> {
         self.tree.make_dir("tasks")?;
         self.tree.make_dir("runs")?;
+        self.tree.make_dir(SPARE_DIR)?;
         self.tree.make_dir("quarantine")?;
         Status::ALL.iter().try_for_each(|status| self.tree.make_dir(&format!("tasks/{status}")))
     }
@@ -117,8 +129,9 @@ impl TaskFiles {
         let handoff = self.write_handoff(task, papers, was)?;
         let (run, result) = self.write_run(task, papers, was)?;
         let text = file_text(task, papers, layout);
-        let stamp = self.place_file(task, text.as_bytes(), was, &mut displaced)?;
-        let projected = Projected { status: task.status, rev: task.rev(), stamp, run, result, handoff };
+        let (stamp, spare) = self.place_file(task, text.as_bytes(), was, &mut displaced)?;
+        let projected =
+            Projected { status: task.status, rev: task.rev(), stamp, spare, run, result, handoff };
         Ok((projected, displaced))
     }
 
@@ -165,29 +178,26 @@ impl TaskFiles {
         Ok(name)
     }
 
-    /// Writes the task's file into its folder and takes it away from where it was.
+    /// Writes the task's file into its folder and takes it away from where it was. Two files take turns: what was the task's file until now is
+    /// kept aside, because a person may still save into it, and is looked at before it is used again.
     fn place_file(
         &self,
         task: &Task,
         bytes: &[u8],
         was: Option<&Projected>,
         displaced: &mut Vec<Displaced>,
-    ) -> io::Result<Stamp> {
+    ) -> io::Result<(Stamp, Option<Stamp>)> {
         let id = &task.id;
-        let path = file_path(task.status, id);
-        let beside = format!("tasks/{}/{}", task.status, unfinished_name(&format!("{id}.md")));
-        let stamp = self.tree.create(&beside, bytes)?;
-        match self.tree.rename(&beside, &path) {
+        let (path, aside) = (file_path(task.status, id), spare_path(id));
+        let stamp = self.write_aside(task, bytes, was.and_then(|was| was.spare), displaced)?;
+        match self.tree.rename(&aside, &path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.tree.exchange(&beside, &path)?;
+                self.tree.exchange(&aside, &path)?;
                 let known = was.filter(|was| was.status == task.status).map(|was| was.stamp);
-                self.look_and_remove(&beside, id, task.status, known, displaced)?;
+                self.look_aside(id, task.status, known, displaced)?;
             }
-            Err(error) => {
-                let _ = self.tree.remove(&beside);
-                return Err(error);
-            }
+            Err(error) => return Err(error),
         }
         let others: Vec<Status> = match was {
             Some(was) if was.status == task.status => Vec::new(),
@@ -195,32 +205,89 @@ impl TaskFiles {
             None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
         };
         for other in others {
-            let old = file_path(other, id);
-            let aside = format!("tasks/{other}/{}", unfinished_name(&format!("{id}.md")));
-            match self.tree.rename(&old, &aside) {
+            match self.tree.rename(&file_path(other, id), &aside) {
                 Ok(()) => {
                     let known = was.filter(|was| was.status == other).map(|was| was.stamp);
-                    self.look_and_remove(&aside, id, other, known, displaced)?;
+                    self.look_aside(id, other, known, displaced)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    // More than one was in the way: the one aside has been looked at.
+                    self.tree.remove(&aside)?;
+                    self.tree.rename(&file_path(other, id), &aside)?;
+                    self.look_aside(id, other, None, displaced)?;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(stamp)
+        let spare = match self.tree.look(&aside)? {
+            Some(Found::File(stamp)) => Some(stamp),
+            _ => None,
+        };
+        Ok((stamp, spare))
+    }
+
+    /// Writes the new text beside: into the file that was set aside the last time, if nobody has touched it since.
+    fn write_aside(
+        &self,
+        task: &Task,
+        bytes: &[u8],
+        known: Option<Stamp>,
+        displaced: &mut Vec<Displaced>,
+    ) -> io::Result<Stamp> {
+        let aside = spare_path(&task.id);
+        match self.tree.look(&aside)? {
+            None => return self.tree.create(&aside, bytes),
+            Some(Found::File(stamp)) if Some(stamp) == known => {}
+            Some(_) => self.look_aside(&task.id, task.status, None, displaced)?,
+        }
+        match self.tree.rewrite(&aside, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.tree.create(&aside, bytes),
+            written => written,
+        }
+    }
+
+    /// Looks at a file that has just been set aside: whether it is as Baton left it.
+    fn look_aside(
+        &self,
+        id: &TaskId,
+        status: Status,
+        known: Option<Stamp>,
+        displaced: &mut Vec<Displaced>,
+    ) -> io::Result<()> {
+        let path = spare_path(id);
+        match self.tree.look(&path)? {
+            Some(Found::File(stamp)) if Some(stamp) == known => Ok(()),
+            Some(Found::File(_)) => match self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
+                Ok((bytes, _)) => {
+                    displaced.push(Displaced { id: id.clone(), status, bytes });
+                    Ok(())
+                }
+                // Too large or unreadable: kept as it is.
+                Err(_) => self.set_aside(&path, id),
+            },
+            Some(Found::Dir | Found::Other) => self.set_aside(&path, id),
+            None => Ok(()),
+        }
     }
 
     /// Removes a file that was looked at and does not belong there; gives it back where it is not the same any more.
-    pub fn clear(&self, judged: &Displaced) -> io::Result<Vec<Displaced>> {
+    pub fn clear(&self, judged: &Displaced) -> io::Result<Option<Displaced>> {
         let path = file_path(judged.status, &judged.id);
         let aside = format!("tasks/{}/{}", judged.status, unfinished_name(&format!("{}.md", judged.id)));
-        let mut displaced = Vec::new();
         match self.tree.rename(&path, &aside) {
-            Ok(()) => self.look_and_remove(&aside, &judged.id, judged.status, None, &mut displaced)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         }
-        displaced.retain(|found| found.bytes != judged.bytes);
-        Ok(displaced)
+        match self.tree.read(&aside, TASK_FILE_BYTES_MAX as u64) {
+            Ok((bytes, _)) => {
+                self.tree.remove(&aside)?;
+                let again = Displaced { id: judged.id.clone(), status: judged.status, bytes };
+                Ok((again != *judged).then_some(again))
+            }
+            Err(_) => self.set_aside(&aside, &judged.id).map(|()| None),
+        }
     }
 
     /// Removes what was being written of a run when its writer died.
@@ -233,45 +300,22 @@ impl TaskFiles {
         Ok(())
     }
 
-    /// Looks at a file that has just been taken out of the way. Removed only once its content is known to be kept.
-    fn look_and_remove(
-        &self,
-        path: &str,
-        id: &TaskId,
-        status: Status,
-        known: Option<Stamp>,
-        displaced: &mut Vec<Displaced>,
-    ) -> io::Result<()> {
-        match self.tree.look(path)? {
-            Some(Found::File(stamp)) if Some(stamp) == known => self.tree.remove(path),
-            Some(Found::File(_)) => match self.tree.read(path, TASK_FILE_BYTES_MAX as u64) {
-                Ok((bytes, _)) => {
-                    displaced.push(Displaced { id: id.clone(), status, bytes });
-                    self.tree.remove(path)
-                }
-                // Too large or unreadable: kept as it is, aside.
-                Err(_) => self.set_aside(path, id),
-            },
-            Some(Found::Dir | Found::Other) => self.set_aside(path, id),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes a file of Baton's own whole or not at all; what was there before is replaced.
+    /// Writes a file of Baton's own: a new one whole or not at all, one that is there in place.
     pub fn put(&self, dir: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let beside = format!("{dir}/{}", unfinished_name(name));
         let path = format!("{dir}/{name}");
-        self.tree.create(&beside, bytes)?;
-        match self.tree.rename(&beside, &path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.tree.exchange(&beside, &path)?;
-                match self.tree.look(&beside)? {
-                    Some(Found::Dir) => self.tree.remove_dir(&beside),
-                    _ => self.tree.remove(&beside),
-                }
+        match self.tree.look(&path)? {
+            Some(Found::File(_)) => return self.tree.rewrite(&path, bytes).map(drop),
+            // Somebody put something else there.
+            Some(Found::Dir | Found::Other) => {
+                self.tree.make_dir("quarantine")?;
+                let name = unfinished_name(name);
+                self.tree.rename(&path, &format!("quarantine/{}", name.trim_matches('.')))?;
             }
-            placed => placed,
+            None => {}
         }
+        let beside = format!("{dir}/{}", unfinished_name(name));
+        self.tree.create(&beside, bytes)?;
+        self.tree.rename(&beside, &path)
     }
 
     fn write_handoff(

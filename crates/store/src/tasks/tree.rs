@@ -44,6 +44,8 @@ pub trait Tree: Send + Sync + fmt::Debug {
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Makes a new file; fails where there is one.
     fn create(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp>;
+    /// Replaces what a file holds, in place: no other file is made. A crash may leave a part of it.
+    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp>;
     /// Gives a file or directory another name; fails where there is one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Lets two names change places.
@@ -156,6 +158,17 @@ impl Tree for RealTree {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mut file = File::from(self.enter(path, flags, Mode::from_raw_mode(0o644))?);
         file.write_all(bytes)?;
+        Ok(stamp(&rustix::fs::fstat(&file)?))
+    }
+
+    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
+        let file = self.enter(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut file = File::from(file);
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
         Ok(stamp(&rustix::fs::fstat(&file)?))
     }
 
