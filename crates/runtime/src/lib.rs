@@ -6,6 +6,7 @@ pub mod ci;
 pub mod clock;
 pub mod engine;
 pub mod limits;
+pub mod notify;
 pub mod occupancy;
 pub mod process;
 

@@ -31,3 +31,37 @@ pub const CI_LOOK: Duration = Duration::from_secs(1);
 
 /// Notices that are kept until somebody asks. Whoever does not ask for this long does not want to know.
 pub const NOTICES_MAX: usize = 256;
+
+/// Notifications that wait to be written to the outbox. More at once than a person could read is dropped, and counted.
+pub const NOTIFY_QUEUE_MAX: usize = 1024;
+
+/// How long an end waits at least for the queue to be written to the outbox. A full queue takes a tenth of it.
+pub const NOTIFY_KEEP_WAIT: Duration = Duration::from_secs(1);
+
+/// Notifications in the outbox. A receiver that is away for this many gets the later ones as dead letters.
+pub const NOTIFY_OUTBOX_MAX: usize = 1024;
+
+/// Dead letters that are kept; the oldest go first, and are counted.
+pub const NOTIFY_DEAD_MAX: usize = 1024;
+
+/// Largest file of a notification, in bytes: title and reason are bounded far below it.
+pub const NOTIFY_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// How often a notification is tried. With the waits between, a receiver may be away for a minute and a half.
+pub const NOTIFY_ATTEMPTS_MAX: u32 = 5;
+
+/// The wait after the first failure, and by how much each later one is longer.
+pub const NOTIFY_FIRST_WAIT: Duration = Duration::from_secs(1);
+pub const NOTIFY_WAIT_FACTOR: u32 = 4;
+
+/// The longest wait that a receiver can ask for.
+pub const NOTIFY_RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How long one post may take, from looking up the name to the answer's head.
+pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Largest head of a webhook's answer, in bytes. Its body is not read.
+pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// How long a notification's command may run.
+pub const NOTIFY_COMMAND_TIMEOUT: Duration = Duration::from_secs(30);

@@ -319,3 +319,29 @@ impl<'a, 'w> Running<'a, 'w> {
         None
     }
 }
+
+/// A duration as the configuration writes it.
+pub(crate) fn short(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    match ms {
+        _ if ms >= 3_600_000 && ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        _ if ms >= 60_000 && ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
+        _ if ms >= 1000 && ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
+        _ => format!("{ms}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_in_the_configuration() {
+        let check = |ms, text| assert_eq!(short(Duration::from_millis(ms)), text);
+        check(30 * 60_000, "30m");
+        check(90_000, "90s");
+        check(7_200_000, "2h");
+        check(1500, "1500ms");
+        check(0, "0ms");
+    }
+}

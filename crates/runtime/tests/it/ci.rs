@@ -85,9 +85,9 @@ fn a_run_that_takes_too_long_is_ended_with_everything_it_started() {
     let bench = Bench::new();
     let id = bench.task_in_ci("slow");
     let command = sh("(trap '' TERM; sleep 60) & echo $! > child; echo started; wait");
-    let ci = Ci::new(command, Duration::from_millis(300), false);
+    let ci = Ci::new(command, Duration::from_millis(600), false);
     assert_eq!(with(&bench, ci).run_pending(&NEVER), 1);
-    assert_eq!(bench.task(&id).block_reason(), Some("timed out after 300ms"));
+    assert_eq!(bench.task(&id).block_reason(), Some("timed out after 600ms"));
     assert_eq!(log(&bench), "started\n");
     wait_for("the grandchild is gone", || is_gone(&bench.work_dir.join("child")));
 }

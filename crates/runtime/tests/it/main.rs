@@ -3,5 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 mod ci;
+mod notify;
 mod process;
+mod receiver;
 mod support;

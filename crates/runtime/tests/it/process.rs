@@ -75,7 +75,7 @@ fn a_command_that_ignores_the_request_to_end_is_killed_with_its_children() {
     let mut stuck =
         command("trap '' TERM; (trap '' TERM; sleep 60) & echo $! > child; echo started; wait; sleep 60");
     stuck.dir = dir.path().to_owned();
-    (stuck.timeout, stuck.grace) = (Duration::from_millis(300), Duration::from_millis(200));
+    (stuck.timeout, stuck.grace) = (Duration::from_millis(600), Duration::from_millis(200));
     let ran = run(&stuck);
     assert_eq!((ran.ended, ran.output.text().as_str()), (Ended::TimedOut, "started\n"));
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
@@ -85,7 +85,7 @@ fn a_command_that_ignores_the_request_to_end_is_killed_with_its_children() {
 #[test]
 fn a_command_that_ends_when_asked_can_say_so() {
     let mut polite = command("trap 'echo bye; exit 0' TERM; echo hello; while :; do sleep 0.01; done");
-    (polite.timeout, polite.grace) = (Duration::from_millis(300), LONG);
+    (polite.timeout, polite.grace) = (Duration::from_millis(600), LONG);
     let ran = run(&polite);
     // The shell may say in between that what it waited for was ended too.
     let text = ran.output.text();
