@@ -1,7 +1,7 @@
 //! Works the phase CI_PENDING: the configured command in the workspace, its output as an artifact, its verdict in the ledger.
 //!
 //! Nothing of a run is remembered but the task's phase. A run that a crash or a stop cut short has no verdict, so the task still waits, and the next
-//! pass runs it again. A verdict counts only for the task as it was when the run began. Start at [`CiRunner::run_pending`].
+//! pass runs it again, once what the first one had started is ended. A verdict counts only for the task as it was when the run began. Start at [`CiRunner::run_pending`].
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use baton_store::ArtifactStore as _;
 use crate::engine::{Engine, Fault, Ground};
 use crate::limits::{CI_LOOK, NOTICES_MAX, STOP_GRACE};
 use crate::occupancy::Occupancy;
-use crate::process::{self, Command, Ended, Ran, short};
+use crate::process::{self, Command, Ended, Ran, end_leftovers, short};
 
 /// What the configuration says of CI.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +153,9 @@ impl CiRunner {
         command.env.insert("BATON_TASK_ID".into(), waiting.id.to_string());
         // What tools commonly look at to know that nobody sits in front of them.
         command.env.insert("CI".into(), "true".into());
-        let log = Log::create(self.engine.ground(), &waiting.id);
+        let log = Log::create(self.engine.ground(), &waiting.id, self.ci.grace);
         let mut log = log.map_err(|error| NoVerdict::Failed(format!("its log cannot be made: {error}")))?;
+        command.env.insert(LOG_VARIABLE.into(), log.path.to_string_lossy().into_owned());
         let ran = command.run(Some(&mut log.file), &mut unwanted);
         if matches!(ran, Ok(Ran { ended: Ended::Stopped, .. })) {
             return Err(if self.is_waiting(waiting) { NoVerdict::Stopped } else { NoVerdict::Left });
@@ -202,6 +203,9 @@ impl Waiting {
     }
 }
 
+/// The variable by which the processes of a run are known, should they outlive Baton: where its log is.
+const LOG_VARIABLE: &str = "BATON_RUN_LOG";
+
 /// Where logs are while they are written, below the data directory.
 const LOGS: &str = "ci";
 
@@ -212,10 +216,15 @@ struct Log {
 }
 
 impl Log {
-    fn create(ground: &Ground, task: &TaskId) -> io::Result<Self> {
+    fn create(ground: &Ground, task: &TaskId, grace: Duration) -> io::Result<Self> {
         // Refuses a link in the directory's place.
         ground.tree.make_dir(LOGS)?;
-        let path = ground.layout.root().join(LOGS).join(format!("{task}.log"));
+        let root = ground.layout.root();
+        let path = root.canonicalize()?.join(LOGS).join(format!("{task}.log"));
+        if path.symlink_metadata().is_ok() {
+            // The run before had no end: Baton died, and what it had started may still be at work in there.
+            end_leftovers(LOG_VARIABLE, &path.to_string_lossy(), grace);
+        }
         // What a crash left, or a link that somebody put there: removed, not written through.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -23,6 +23,12 @@ pub const DRAIN: Duration = Duration::from_millis(200);
 /// How long is waited for the end of what was killed. Only a process that hangs inside the kernel takes longer.
 pub const KILLED_WAIT: Duration = Duration::from_secs(1);
 
+/// Most bytes of a process's environment that are looked at; the kernel gives a process about that much for it and its arguments.
+pub const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// How often what outlived Baton is looked for anew. What starts itself again faster than this is beyond a signal.
+pub const LEFTOVER_ROUNDS_MAX: usize = 3;
+
 /// How often a running command looks whether it should stop.
 pub const STOP_LOOK: Duration = Duration::from_millis(100);
 

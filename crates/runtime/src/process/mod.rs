@@ -4,6 +4,7 @@
 //! group, wait for the grace, kill the group. Its leader is not reaped before that, so that its number cannot have become another group's.
 //! Everything happens in the caller's thread. Start at [`Command::run`].
 
+mod leftovers;
 mod output;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+pub use leftovers::end_leftovers;
 pub use output::Output;
 
 use crate::limits::{DRAIN, KILLED_WAIT, SETTLE, STOP_GRACE, STOP_LOOK};

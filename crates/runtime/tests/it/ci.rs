@@ -28,7 +28,7 @@ fn with(bench: &Bench, mut ci: Ci) -> CiRunner {
 }
 
 /// The output that the last verdict cites, checked.
-fn log(bench: &Bench) -> String {
+fn log_text(bench: &Bench) -> String {
     let reported = bench.events("ci.reported").pop().unwrap();
     let cited = &reported["artifacts"][0];
     let sha256 = Digest::from_hex(cited["sha256"].as_str().unwrap().as_bytes()).unwrap();
@@ -50,7 +50,7 @@ fn success_lets_the_task_through_with_its_output_kept() {
     let task = bench.task(&id);
     assert_eq!((task.status, task.phase), (Status::Review, Phase::ReadyForReview));
     let work_dir = bench.work_dir.canonicalize().unwrap();
-    assert_eq!(log(&bench), format!("{id}\n{}\n", work_dir.display()));
+    assert_eq!(log_text(&bench), format!("{id}\n{}\n", work_dir.display()));
     assert_eq!(runner.run_pending(&NEVER), 0, "nothing waits any more");
     assert!(runner.take_notices().is_empty());
     assert_eq!(
@@ -67,7 +67,7 @@ fn failure_blocks_with_a_short_reason() {
     assert_eq!(runner(&bench, sh("echo broken; exit 3")).run_pending(&NEVER), 1);
     let task = bench.task(&id);
     assert_eq!((task.status, task.block_reason()), (Status::Blocked, Some("exit 3")));
-    assert_eq!(log(&bench), "broken\n");
+    assert_eq!(log_text(&bench), "broken\n");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_run_that_takes_too_long_is_ended_with_everything_it_started() {
     let ci = Ci::new(command, Duration::from_millis(600), false);
     assert_eq!(with(&bench, ci).run_pending(&NEVER), 1);
     assert_eq!(bench.task(&id).block_reason(), Some("timed out after 600ms"));
-    assert_eq!(log(&bench), "started\n");
+    assert_eq!(log_text(&bench), "started\n");
     wait_for("the grandchild is gone", || is_gone(&bench.work_dir.join("child")));
 }
 
@@ -108,7 +108,7 @@ fn huge_output_is_cut_with_a_note() {
     let command = sh(&format!("head -c {more} /dev/zero | tr '\\0' 'x'"));
     assert_eq!(runner(&bench, command).run_pending(&NEVER), 1);
     assert_eq!(bench.task(&id).phase, Phase::ReadyForReview);
-    let log = log(&bench);
+    let log = log_text(&bench);
     let cut = usize::try_from(OUTPUT_FILE_BYTES_MAX).unwrap();
     assert!(log[..cut].bytes().all(|byte| byte == b'x'));
     assert!(log[cut..].contains("the rest is left out"), "{}", &log[cut..]);
@@ -140,6 +140,26 @@ fn a_run_that_is_stopped_has_no_verdict_and_is_made_again() {
     // As after a crash: another runner, and all it knows is the phase.
     assert_eq!(runner(&bench, sh("true")).run_pending(&NEVER), 1);
     assert_eq!(bench.task(&id).phase, Phase::ReadyForReview);
+}
+
+#[test]
+fn what_outlived_baton_is_ended_before_the_next_run() {
+    let bench = Bench::new();
+    let id = bench.task_in_ci("orphan");
+    let logs = bench.data_dir.canonicalize().unwrap().join("ci");
+    std::fs::create_dir(&logs).unwrap();
+    // As a Baton that died leaves it: a log, and a process that has left every group it was in.
+    let log = logs.join(format!("{id}.log"));
+    std::fs::write(&log, "half").unwrap();
+    let mut orphan = std::process::Command::new("setsid");
+    orphan.args(["sh", "-c", "trap '' TERM; echo $$ > orphan; while :; do sleep 0.05; done"]);
+    let mut orphan = orphan.current_dir(&bench.work_dir).env("BATON_RUN_LOG", &log).spawn().unwrap();
+    let pid = bench.work_dir.join("orphan");
+    wait_for("it runs", || std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')));
+    assert_eq!(runner(&bench, sh("echo fine")).run_pending(&NEVER), 1);
+    wait_for("it is gone", || is_gone(&pid));
+    orphan.wait().unwrap();
+    assert_eq!(log_text(&bench), "fine\n");
 }
 
 #[test]
