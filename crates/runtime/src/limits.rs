@@ -41,8 +41,9 @@ pub const NOTICES_MAX: usize = 256;
 /// Notifications that wait to be written to the outbox. More at once than a person could read is dropped, and counted.
 pub const NOTIFY_QUEUE_MAX: usize = 1024;
 
-/// How long an end waits at least for the queue to be written to the outbox. A full queue takes a tenth of it.
-pub const NOTIFY_KEEP_WAIT: Duration = Duration::from_secs(1);
+/// How long an end waits, if it must, for the queue to be written to the outbox. A full queue takes a tenth of a second on a machine at rest; on a
+/// disk that hangs nothing would help.
+pub const NOTIFY_KEEP_WAIT: Duration = Duration::from_secs(5);
 
 /// Notifications in the outbox. A receiver that is away for this many gets the later ones as dead letters.
 pub const NOTIFY_OUTBOX_MAX: usize = 1024;
