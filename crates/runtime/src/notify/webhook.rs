@@ -1,7 +1,9 @@
 //! A post to a configured address, signed so that the receiver knows whom it is from.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::{Digest, Timestamp};
@@ -9,6 +11,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use ureq::Agent;
 use ureq::http::{Response, Uri};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use zeroize::Zeroizing;
 
 use super::Outcome;
@@ -29,6 +32,10 @@ pub enum Refused {
     NotSafe,
     #[error("the webhook's url has a user name or password in it; posts are signed with the secret instead")]
     Credentials,
+    #[error(
+        "this machine has no certificate authorities, so no https webhook can be trusted; install ca-certificates, or name a file in SSL_CERT_FILE"
+    )]
+    NoAuthorities,
 }
 
 /// What posts are signed with. Shown nowhere, wiped when it goes.
@@ -60,6 +67,8 @@ impl fmt::Debug for Secret {
 pub struct Webhook {
     url: Uri,
     is_local: bool,
+    /// Who may vouch for the receiver: whom this machine trusts.
+    authorities: Vec<Certificate<'static>>,
     secret: Secret,
 }
 
@@ -72,26 +81,19 @@ impl fmt::Debug for Webhook {
 
 impl Webhook {
     pub fn new(url: &str, secret: Secret) -> Result<Self, Refused> {
-        let url: Uri = url.parse().map_err(|_| Refused::NoAddress)?;
-        let authority = url.authority().ok_or(Refused::NoAddress)?;
-        if authority.as_str().contains('@') {
-            return Err(Refused::Credentials);
-        }
-        let host = authority.host();
-        let is_local = host.eq_ignore_ascii_case("localhost")
-            || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        match url.scheme_str() {
-            Some("https") => {}
-            Some("http") if is_local => {}
-            Some("http") => return Err(Refused::NotSafe),
-            _ => return Err(Refused::NoAddress),
-        }
-        Ok(Webhook { url, is_local, secret })
+        let (url, is_local) = address(url)?;
+        let authorities = if url.scheme_str() == Some("https") { authorities()? } else { Vec::new() };
+        Ok(Webhook { url, is_local, authorities, secret })
     }
 
     /// A client that follows nothing, remembers nothing and waits no longer than it may.
     pub(super) fn agent(&self, timeout: Duration) -> Agent {
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&self.authorities))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
         let mut config = Agent::config_builder()
+            .tls_config(tls)
             .timeout_global(Some(timeout))
             .max_redirects(0)
             .http_status_as_error(false)
@@ -121,7 +123,10 @@ impl Webhook {
                 let why = match &error {
                     ureq::Error::Timeout(_) => format!("no answer within {}", short(timeout)),
                     ureq::Error::HostNotFound => "the host is not known".into(),
-                    ureq::Error::Io(error) => error.kind().to_string(),
+                    ureq::Error::Io(error) => match of_tls(error) {
+                        Some(error) => format!("TLS: {error}"),
+                        None => error.kind().to_string(),
+                    },
                     ureq::Error::ConnectionFailed => "no connection".into(),
                     ureq::Error::Tls(_) | ureq::Error::Rustls(_) => format!("TLS: {error}"),
                     ureq::Error::Protocol(_) => "the answer is not HTTP".into(),
@@ -132,6 +137,38 @@ impl Webhook {
             }
         }
     }
+}
+
+/// The error of TLS that comes as one of the connection, such as a certificate that nobody vouches for.
+fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// An address that posts may go to, and whether it is on this machine.
+fn address(url: &str) -> Result<(Uri, bool), Refused> {
+    let url: Uri = url.parse().map_err(|_| Refused::NoAddress)?;
+    let authority = url.authority().ok_or(Refused::NoAddress)?;
+    if authority.as_str().contains('@') {
+        return Err(Refused::Credentials);
+    }
+    let host = authority.host();
+    let is_local = host.eq_ignore_ascii_case("localhost")
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    match url.scheme_str() {
+        Some("https") => Ok((url, is_local)),
+        Some("http") if is_local => Ok((url, is_local)),
+        Some("http") => Err(Refused::NotSafe),
+        _ => Err(Refused::NoAddress),
+    }
+}
+
+/// Whom this machine trusts. What cannot be read of them is left out; a receiver that needs it is then not trusted.
+fn authorities() -> Result<Vec<Certificate<'static>>, Refused> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
+        return Err(Refused::NoAuthorities);
+    }
+    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
 }
 
 /// What an answer means. Its body is hostile and is not read.
@@ -172,7 +209,7 @@ mod tests {
 
     #[test]
     fn only_https_or_this_machine() {
-        let check = |url: &str| Webhook::new(url, Secret::new(b"s".to_vec())).err();
+        let check = |url: &str| address(url).err();
         for url in [
             "https://example.org/hook",
             "http://localhost:8080/",
@@ -199,11 +236,19 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_shown() {
-        let webhook = Webhook::new("https://example.org/T0/path", Secret::new(b"hunter2".to_vec())).unwrap();
-        assert_eq!(format!("{webhook:?} {:?}", webhook.secret), "Webhook(example.org) Secret");
+        let webhook = Webhook::new("http://localhost/T0/path", Secret::new(b"hunter2".to_vec())).unwrap();
+        assert_eq!(format!("{webhook:?} {:?}", webhook.secret), "Webhook(localhost) Secret");
         let missing = Secret::from_env("BATON_NO_SUCH_VARIABLE").unwrap_err();
         assert_eq!(missing, Refused::NoSecret("BATON_NO_SUCH_VARIABLE".into()));
         assert!(Secret::from_env("PATH").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_said() {
+        let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let error = io::Error::new(io::ErrorKind::InvalidData, unknown);
+        assert_eq!(of_tls(&error).unwrap().to_string(), "invalid peer certificate: UnknownIssuer");
+        assert!(of_tls(&io::ErrorKind::ConnectionReset.into()).is_none());
     }
 
     #[test]

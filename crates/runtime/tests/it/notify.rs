@@ -9,7 +9,7 @@ use baton_core::task::Status;
 use baton_runtime::clock::{Clock, VirtualClock};
 use baton_runtime::engine::Moved;
 use baton_runtime::limits::{NOTIFY_DEAD_MAX, NOTIFY_OUTBOX_MAX};
-use baton_runtime::notify::{Notifier, Pace, Secret, Sink, SinkKind, Tally, Webhook};
+use baton_runtime::notify::{Notifier, Pace, Refused, Secret, Sink, SinkKind, Tally, Webhook};
 use baton_store::tasks::tree::RealTree;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
@@ -197,6 +197,22 @@ fn silence_and_hanging_up_are_tried_again_and_then_given_up() {
     let dead = notifier.dead_letters().unwrap().pop().unwrap();
     assert_eq!(dead.reason, "connection refused (tried 5 times)");
     assert_no_secret(dir.path());
+}
+
+#[test]
+fn a_receiver_that_cannot_show_who_it_is_gets_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&[OK]);
+    let url = receiver.url.replace("http:", "https:");
+    let webhook = match Webhook::new(&url, Secret::new(SECRET.into())) {
+        Ok(webhook) => webhook,
+        // As it should be on a machine that trusts nobody.
+        Err(refused) => return assert_eq!(refused, Refused::NoAuthorities),
+    };
+    let notifier = start(&dir, vec![Sink::Webhook(webhook)], Pace { attempts: 1, ..quick() });
+    notifier.tell(&moved(7));
+    wait_for("given up", || notifier.tally().given_up == 1);
+    assert!(receiver.got().is_empty());
 }
 
 #[test]
