@@ -67,7 +67,7 @@ enum NoVerdict {
 impl From<Fault> for NoVerdict {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Refused(Refusal::NotInCi(_) | Refusal::NotFound(_)) => NoVerdict::Left,
+            Fault::Refused(Refusal::NotInCi { .. } | Refusal::NotFound(_)) => NoVerdict::Left,
             fault => NoVerdict::Failed(fault.to_string()),
         }
     }
