@@ -2,7 +2,12 @@
 //!
 //! Start at [`engine`] for the road, [`scheduler`] for what happens by itself.
 
+pub mod ci;
 pub mod clock;
 pub mod engine;
+pub mod limits;
+pub mod notify;
+pub mod occupancy;
+pub mod process;
 
 pub use engine::{Engine, Fault, Ground, Settings};

@@ -1,3 +1,10 @@
-//! The engine with real parts: journal, files, clock.
+//! What Baton does by itself, with real processes, real sockets and a real data directory; and a simulated one that loses its power.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
+
+mod ci;
+mod notify;
+mod process;
+mod receiver;
 mod sim;
+mod support;

@@ -177,7 +177,7 @@ impl Life<'_> {
                     "completion.report",
                     &id,
                     from.as_str(),
-                    json!({
+                    &json!({
                         "outcome": outcome, "summaryRef": "outputs/summary.md", "notes": format!("n{}", self.count),
                         "tests": {"total": 1, "passed": 1, "failed": 0},
                     }),
@@ -190,7 +190,7 @@ impl Life<'_> {
                 if self.rng.chance(3) {
                     payload["status"] = ["review", "blocked", "ready"][self.rng.below(3) as usize].into();
                 }
-                engine.send(&envelope("status.update", &id, from.as_str(), payload))?;
+                engine.send(&envelope("status.update", &id, from.as_str(), &payload))?;
             }
             11 => {
                 let signal = ExitSignal::new(task.phase, ExitReason::ALL[self.rng.below(3) as usize]);
@@ -265,7 +265,7 @@ impl Life<'_> {
     }
 }
 
-fn envelope(kind: &str, task: &TaskId, from: &str, payload: serde_json::Value) -> Vec<u8> {
+fn envelope(kind: &str, task: &TaskId, from: &str, payload: &serde_json::Value) -> Vec<u8> {
     json!({
         "protocol": "aof", "version": 1, "type": kind, "taskId": task.as_str(), "fromAgent": from,
         "toAgent": "dispatcher", "sentAt": "2026-02-09T21:00:00.000Z", "payload": payload,

@@ -128,6 +128,9 @@ impl Keeper {
     }
 }
 
+/// The least time between two checkpoints that are signed because a trace ended.
+const CLOSING_PAUSE: Duration = Duration::from_millis(200);
+
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -141,6 +144,15 @@ impl Inner {
     fn run(&self) {
         let mut state = self.lock();
         while !state.stop {
+            // Many traces that end one after the other share a checkpoint.
+            let pause = CLOSING_PAUSE.saturating_sub(state.signed_at.elapsed());
+            let new = state.latest.size().saturating_sub(state.signed);
+            if new > 0 && new < self.options.checkpoint_every && state.trace_closed && !pause.is_zero() {
+                state = self.wake.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+                if !pause.is_zero() && state.signed_at.elapsed() < CLOSING_PAUSE {
+                    continue;
+                }
+            }
             if !self.is_due(&state) {
                 let wait = self.options.checkpoint_after.min(std::time::Duration::from_secs(1));
                 state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;

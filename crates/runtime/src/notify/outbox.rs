@@ -1,0 +1,172 @@
+//! Where notifications wait and where they end: one small file each, below the data directory.
+//!
+//! `notifications/outbox/` has what is to be sent, written before and removed after; `notifications/dead/` what was given up. A file is made beside its place
+//! and gets its name when it is whole. Nothing is synced: they survive the death of Baton, and a power cut costs at most the last ones, which the
+//! ledger still has.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_core::Timestamp;
+use baton_store::tasks::tree::Tree;
+use serde_json::{Value, json};
+
+use super::letter::{DeadLetter, Letter};
+use crate::limits::{NOTIFY_DEAD_MAX, NOTIFY_FILE_BYTES_MAX};
+
+const DIR: &str = "notifications";
+const OUTBOX: &str = "notifications/outbox";
+const DEAD: &str = "notifications/dead";
+/// How many dead letters were dropped.
+const DROPPED: &str = "notifications/dropped.json";
+
+#[derive(Debug)]
+pub(super) struct Outbox {
+    tree: Arc<dyn Tree>,
+    dead: Mutex<Dead>,
+}
+
+/// The dead letters by their names, of which the first is the oldest.
+#[derive(Debug)]
+struct Dead {
+    names: BTreeSet<String>,
+    dropped: u64,
+}
+
+impl Outbox {
+    /// Opens it, with what an earlier run could not deliver, oldest first. What is no letter is put among the dead as it is.
+    pub(super) fn open(tree: Arc<dyn Tree>) -> io::Result<(Self, Vec<Letter>)> {
+        for dir in [DIR, OUTBOX, DEAD] {
+            tree.make_dir(dir)?;
+        }
+        for dir in [DIR, OUTBOX, DEAD] {
+            for name in tree.list(dir)?.iter().filter(|name| name.ends_with(".tmp")) {
+                let _ = tree.remove(&format!("{dir}/{name}"));
+            }
+        }
+        let outbox = Outbox { dead: Mutex::new(Dead::load(&*tree)?), tree };
+        let mut names = outbox.tree.list(OUTBOX)?;
+        names.sort();
+        let mut letters = Vec::new();
+        for name in names {
+            let path = format!("{OUTBOX}/{name}");
+            let bytes = outbox.tree.read(&path, NOTIFY_FILE_BYTES_MAX);
+            match bytes.ok().and_then(|(bytes, _)| Letter::from_file(&bytes)).filter(|l| l.name() == name) {
+                Some(letter) => {
+                    // Baton died between the two files of a letter that was given up or tried again: it is tried.
+                    outbox.take_dead(&name);
+                    letters.push(letter);
+                }
+                None => {
+                    let mut dead = outbox.dead();
+                    if outbox.tree.rename(&path, &format!("{DEAD}/{name}")).is_ok() {
+                        dead.names.insert(name);
+                    }
+                }
+            }
+        }
+        outbox.trim(&mut outbox.dead());
+        Ok((outbox, letters))
+    }
+
+    fn dead(&self) -> MutexGuard<'_, Dead> {
+        // The names are only hints about files; whatever panicked, the files count.
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a letter that is to be sent, or how often it was tried.
+    pub(super) fn put(&self, letter: &Letter) -> io::Result<()> {
+        replace(&*self.tree, &format!("{OUTBOX}/{}", letter.name()), &letter.to_file())
+    }
+
+    /// Removes a letter that was delivered.
+    pub(super) fn remove(&self, letter: &Letter) -> io::Result<()> {
+        match self.tree.remove(&format!("{OUTBOX}/{}", letter.name())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a letter among the dead; the oldest of too many goes.
+    pub(super) fn bury(&self, letter: Letter, reason: String, at: Timestamp) -> io::Result<()> {
+        let (name, outbox) = (letter.name(), format!("{OUTBOX}/{}", letter.name()));
+        let mut file = DeadLetter::new(letter, reason, at).to_json().to_string();
+        file.push('\n');
+        let mut dead = self.dead();
+        replace(&*self.tree, &format!("{DEAD}/{name}"), file.as_bytes())?;
+        dead.names.insert(name);
+        let _ = self.tree.remove(&outbox);
+        self.trim(&mut dead);
+        Ok(())
+    }
+
+    fn trim(&self, dead: &mut Dead) {
+        let before = dead.dropped;
+        while dead.names.len() > NOTIFY_DEAD_MAX
+            && let Some(oldest) = dead.names.pop_first()
+        {
+            let _ = self.tree.remove(&format!("{DEAD}/{oldest}"));
+            dead.dropped += 1;
+        }
+        if dead.dropped != before {
+            // A count that is a little behind after a crash is still a count.
+            let text = json!({"v": 1, "dropped": dead.dropped}).to_string();
+            let _ = replace(&*self.tree, DROPPED, text.as_bytes());
+        }
+    }
+
+    fn take_dead(&self, name: &str) {
+        if self.dead().names.remove(name) {
+            let _ = self.tree.remove(&format!("{DEAD}/{name}"));
+        }
+    }
+
+    pub(super) fn tree(&self) -> &dyn Tree {
+        &*self.tree
+    }
+
+    /// Dead letters that were dropped because there were too many.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dead().dropped
+    }
+
+    /// Puts a dead letter back among those to be sent. Written there before it goes here, so that it is never nowhere.
+    pub(super) fn revive(&self, letter: &Letter) -> io::Result<()> {
+        self.put(letter)?;
+        self.take_dead(&letter.name());
+        Ok(())
+    }
+}
+
+impl Dead {
+    fn load(tree: &dyn Tree) -> io::Result<Self> {
+        let dropped = tree.read(DROPPED, NOTIFY_FILE_BYTES_MAX).ok();
+        let dropped = dropped.and_then(|(bytes, _)| serde_json::from_slice::<Value>(&bytes).ok());
+        let dropped = dropped.and_then(|value| value["dropped"].as_u64()).unwrap_or(0);
+        Ok(Dead { names: tree.list(DEAD)?.into_iter().collect(), dropped })
+    }
+}
+
+/// The notifications that were given up, oldest first. Needs no notifier: whoever may look at the data directory may look at them.
+pub fn dead_letters(tree: &dyn Tree) -> io::Result<Vec<DeadLetter>> {
+    let mut names = tree.list(DEAD)?;
+    names.sort();
+    let read = |name: &String| tree.read(&format!("{DEAD}/{name}"), NOTIFY_FILE_BYTES_MAX).ok();
+    let letters = names.iter().take(2 * NOTIFY_DEAD_MAX).filter_map(read);
+    Ok(letters.filter_map(|(bytes, _)| DeadLetter::from_file(&bytes)).collect())
+}
+
+/// Gives a path another content in one step.
+fn replace(tree: &dyn Tree, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let beside = format!("{path}.tmp");
+    let _ = tree.remove(&beside);
+    tree.create(&beside, bytes)?;
+    match tree.rename(&beside, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            tree.exchange(&beside, path)?;
+            tree.remove(&beside)
+        }
+        renamed => renamed,
+    }
+}
