@@ -401,7 +401,15 @@ impl Engine {
         }
         let State { table, board, projected, changed, .. } = state;
         let ground = &self.ground;
-        table.save(&*ground.disk, &ground.ledger_key, board, projected, changed, &ground.boot)?;
+        table.save(
+            &*ground.disk,
+            &ground.ledger_key,
+            board,
+            projected,
+            changed,
+            &ground.boot,
+            ground.journal.end(),
+        )?;
         state.changed.clear();
         Ok(())
     }
