@@ -20,12 +20,14 @@ use baton_core::roles::must_be_signed;
 use baton_core::task::apply::At;
 use baton_core::task::decide::{Decided, Rules};
 use baton_core::task::{Board, Papers, Status, Task};
-use baton_core::{Role, TaskId, Timestamp};
+use baton_core::{Role, TaskId, Timestamp, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal as Unsealed};
 use baton_store::artifacts::ArtifactDir;
 use baton_store::disk::Disk;
+use baton_store::export::Exporter;
+use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
 use baton_store::tasks::fold::{catch_up, fold};
@@ -113,6 +115,8 @@ struct State {
     /// What a person should know, until somebody asks.
     notices: Vec<String>,
     moved: Vec<Moved>,
+    /// Traces that ended, whose heads are to be signed.
+    ended: Vec<TraceId>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }
@@ -266,6 +270,9 @@ impl Engine {
             Some(task) => task.parse().ok().filter(|id| state.board.get(id).is_some()),
             None => state.board.of_trace(receipt.trace).map(|task| task.id.clone()),
         };
+        if matches!(payload, Payload::TraceClosed { .. }) {
+            state.ended.push(receipt.trace);
+        }
         let Some(id) = id else { return };
         if let Payload::Other { event_type, fields } = payload
             && let Some(Ok(event)) = baton_core::task::TaskEvent::read(event_type.as_str(), fields)
@@ -414,8 +421,20 @@ impl Engine {
         Ok(())
     }
 
+    /// Signs and keeps the heads of the traces that ended since the last call. They can be made again at any time, so what fails is left.
+    pub fn sign_heads(&self) {
+        let ended = std::mem::take(&mut self.lock().ended);
+        let ground = &self.ground;
+        let notes = NoteDir::new(ground.disk.clone(), &ground.layout);
+        let exporter = Exporter { journal: &*ground.journal, key: &ground.ledger_key, notes: &notes };
+        for trace in ended {
+            let _ = exporter.trace_head(trace);
+        }
+    }
+
     /// Ends cleanly.
     pub fn close(self) -> std::io::Result<()> {
+        self.sign_heads();
         let mut state = self.lock();
         self.save(&mut state)?;
         if state.behind.is_empty() {
