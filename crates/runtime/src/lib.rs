@@ -1,8 +1,10 @@
 //! Acts. Takes what people and agents ask of tasks through the one road (decide, append, apply, then files), and does what is due.
 //!
-//! Start at [`engine`] for the road, [`scheduler`] for what happens by itself.
+//! Start at [`engine`] for the road, [`scheduler`] for what happens by itself, [`watch`] for what people do to the files.
 
 pub mod clock;
 pub mod engine;
+pub mod scheduler;
+pub mod watch;
 
 pub use engine::{Engine, Fault, Ground, Settings};

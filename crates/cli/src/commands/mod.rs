@@ -9,6 +9,7 @@ mod explain;
 mod init;
 mod man;
 mod replay;
+mod serve;
 mod status;
 mod trace;
 mod verify;
@@ -31,6 +32,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Events(args)) => events::run(ctx, ui, &args),
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),
         Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
+        Some(Command::Serve(args)) => serve::run(ctx, ui, &args),
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),

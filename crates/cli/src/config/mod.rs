@@ -22,7 +22,7 @@ use std::rc::Rc;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting};
 pub(crate) use schema::schema;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{OnFailure, Settings};
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::quoted_key;
 pub(crate) use variables::misspelt;

@@ -27,6 +27,8 @@ mod prove;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;
