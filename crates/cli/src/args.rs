@@ -6,15 +6,16 @@ use baton_core::{AgentName, EventType, Role, Token};
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
 use crate::config::Flag;
+use crate::task_args::{Ci, ExitSignal, Send, Task};
 use crate::ui::color::When;
 
-/// Keep a record of what coding agents do that can be proved later
+/// Hand work from one coding agent to the next, and prove what happened
 ///
 /// `baton` alone says where you stand and what to type next.
 ///
 /// Example:
 ///   baton init
-///   baton trace new --title "Fix the login"
+///   baton task new "Fix the login" --ready
 #[derive(Debug, Parser)]
 #[command(name = "baton", version, verbatim_doc_comment, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -59,6 +60,38 @@ pub(crate) enum Command {
     ///   baton init
     #[command(verbatim_doc_comment)]
     Init,
+    /// Create tasks, take them, move them, approve them
+    ///
+    /// A task is a Markdown file in the data directory that you can read and edit; what happened to it is in
+    /// the ledger. Any unique beginning of an id will do, with or without `TASK-`.
+    ///
+    /// Example:
+    ///   baton task new "Fix the login" --ready
+    ///   baton task ls
+    #[command(verbatim_doc_comment, subcommand)]
+    Task(Task),
+    /// Route one AOF/1 message of an agent
+    ///
+    /// Prints whether it was accepted, and if not why. Exit code 4: it was refused.
+    ///
+    /// Example:
+    ///   baton send report.json
+    #[command(verbatim_doc_comment)]
+    Send(Send),
+    /// Check or submit the signal with which an agent ends a phase
+    ///
+    /// Off unless AGENT_EXIT_PROTOCOL_ENABLED is true, 1 or yes.
+    ///
+    /// Example:
+    ///   baton exit submit --task TASK-2026-02-09-057 signal.json
+    #[command(verbatim_doc_comment, subcommand)]
+    Exit(ExitSignal),
+    /// Report what CI found about a task
+    ///
+    /// Example:
+    ///   baton ci report TASK-2026-02-09-057 --passed
+    #[command(verbatim_doc_comment, subcommand)]
+    Ci(Ci),
     /// Write and read traces: the record of one piece of work
     ///
     /// Any unique beginning of an id will do, with or without `trc_` and `evt_`.

@@ -16,6 +16,7 @@ mod limits;
 mod lines;
 mod nearest;
 mod serve;
+mod task_args;
 mod tasks;
 mod ui;
 

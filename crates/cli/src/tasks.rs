@@ -1,28 +1,35 @@
-//! Tasks for one command: opened and saved by it, or those of the process that owns the data directory.
+//! Tasks for commands: an engine that this process owns, or a board that is only read.
 
-use std::ops::Deref;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use baton_core::TaskId;
 use baton_core::task::decide::Rules;
+use baton_core::task::{Board, Papers, Task};
 use baton_runtime::clock::SystemClock;
-use baton_runtime::{Engine, Fault, Ground, Settings};
-use baton_store::Workspace;
+use baton_runtime::{Engine, Ground, Settings};
+use baton_store::tasks::files::{Projected, file_path};
+use baton_store::tasks::fold::{catch_up, fold};
+use baton_store::tasks::table::Table;
+use baton_store::tasks::tree::{Found, RealTree, Tree as _};
+use baton_store::{History as _, Visit, Workspace};
 
-use crate::config;
-use crate::context::{Context, Writing};
+use crate::config::{self, OnFailure};
+use crate::context::{Context, Writing, disk};
 use crate::error::{CliError, Code, Stop};
+use crate::limits::CANDIDATES_MAX;
 use crate::serve::Owner;
 use crate::ui::Ui;
 
-/// The tasks of a data directory that this process writes.
+/// The tasks of a data directory, to be changed: opened and saved by this command, or those of the process that owns the directory.
 #[derive(Debug)]
 pub(crate) enum Tasks {
     Own { engine: Box<Engine>, writing: Writing },
     Shared(Arc<Owner>),
 }
 
-impl Deref for Tasks {
+impl std::ops::Deref for Tasks {
     type Target = Engine;
 
     fn deref(&self) -> &Engine {
@@ -33,34 +40,8 @@ impl Deref for Tasks {
     }
 }
 
-impl Tasks {
-    #[expect(dead_code, reason = "the commands of tasks come with the next change")]
-    /// Ends cleanly, and says what a person should know. What fails here is recorded already.
-    pub(crate) fn close(self, ui: &Ui) -> Result<(), Stop> {
-        match self {
-            Tasks::Shared(owner) => {
-                owner.take_notices().iter().for_each(|notice| ui.warn(notice));
-                Ok(())
-            }
-            Tasks::Own { engine, writing } => {
-                engine.take_notices().iter().for_each(|notice| ui.warn(notice));
-                save(*engine, ui);
-                Ok(writing.close(ui)?)
-            }
-        }
-    }
-}
-
-/// Saves the board; without that the next one reads more of the journal.
-pub(crate) fn save(engine: Engine, ui: &Ui) {
-    if let Err(error) = engine.close() {
-        ui.detail(&format!("the list of tasks was not saved and will be made anew: {error}"));
-    }
-}
-
 impl Context {
-    #[expect(dead_code, reason = "the commands of tasks come with the next change")]
-    /// The tasks, to be changed. Where another process owns the data directory, the command is handed over; see [`Context::write`].
+    /// Opens the tasks for writing. Where another process owns the data directory, the command is handed over; see [`Context::write`].
     pub(crate) fn tasks(&self, ui: &Ui) -> Result<Tasks, Stop> {
         match self.write(ui)? {
             Writing::Shared(owner) => Ok(Tasks::Shared(owner)),
@@ -73,43 +54,161 @@ impl Context {
 
     /// Opens the tasks of a data directory that this process owns.
     pub(crate) fn open_engine(&self, workspace: &Workspace) -> Result<Engine, CliError> {
-        let settings = self.settings(Some(workspace.layout.root()))?;
-        let ground = Ground::of(workspace, self.work_dir(workspace)?, Arc::new(SystemClock));
-        ground.and_then(|ground| Engine::open(ground, engine_settings(&settings))).map_err(tell)
+        let root = workspace.layout.root();
+        let settings = engine_settings(&self.settings(Some(root))?);
+        let ground = Ground::of(workspace, self.work_dir(root), Arc::new(SystemClock))?;
+        Ok(Engine::open(ground, settings)?)
     }
 
-    /// Where the work is: beside the data directory, or where the command was given.
-    fn work_dir(&self, workspace: &Workspace) -> Result<PathBuf, CliError> {
-        let root = workspace.layout.root();
-        let fail = |error| CliError::io("find", root, &error);
-        let root = root.canonicalize().map_err(fail)?;
-        match root.parent().filter(|_| root.file_name().is_some_and(|name| name == ".baton")) {
-            Some(beside) => Ok(beside.to_owned()),
-            None => self.here().map_err(fail),
+    /// Where the work is: beside `.baton`, else where the command was typed.
+    fn work_dir(&self, data_dir: &Path) -> PathBuf {
+        let here = || self.here().unwrap_or_else(|_| PathBuf::from("."));
+        match data_dir.canonicalize() {
+            Ok(dir) if dir.file_name().is_some_and(|name| name == ".baton") => {
+                dir.parent().map_or_else(here, Path::to_owned)
+            }
+            _ => here(),
+        }
+    }
+
+    /// The board as it is, without a lock.
+    pub(crate) fn board(&self) -> Result<ReadBoard, Stop> {
+        let visit = self.visit()?;
+        let Saved { board, projected } = read_board(&visit)?;
+        Ok(ReadBoard { visit, board, projected })
+    }
+}
+
+/// The board of a data directory, and how its files were left.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub(crate) board: Board,
+    projected: BTreeMap<TaskId, Projected>,
+}
+
+/// Reads the saved board and what the journal has beyond it.
+pub(crate) fn read_board(visit: &Visit) -> Result<Saved, Stop> {
+    let key = visit.reader.ledger().key;
+    let mut loaded = Table::load(&*disk(), &visit.layout.index(), &key);
+    if loaded.board.pos() > visit.reader.size() {
+        (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
+    }
+    catch_up(&mut loaded.board, &visit.reader)?;
+    Ok(Saved { board: loaded.board, projected: loaded.projected })
+}
+
+/// The board, to be looked at.
+#[derive(Debug)]
+pub(crate) struct ReadBoard {
+    pub(crate) visit: Visit,
+    pub(crate) board: Board,
+    projected: BTreeMap<TaskId, Projected>,
+}
+
+impl ReadBoard {
+    pub(crate) fn papers(&self, task: &Task) -> Result<Papers, Stop> {
+        Ok(fold(&self.visit.reader, task, None)?.1)
+    }
+
+    /// Tasks whose files somebody changed since Baton wrote them.
+    pub(crate) fn edited<'a>(&self, tasks: impl Iterator<Item = &'a Task>) -> Vec<TaskId> {
+        let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return Vec::new() };
+        let is_edited = |task: &&Task| match self.projected.get(&task.id) {
+            Some(was) => {
+                tree.look(&file_path(was.status, &task.id)).ok().flatten() != Some(Found::File(was.stamp))
+            }
+            None => true,
+        };
+        tasks.filter(is_edited).map(|task| task.id.clone()).collect()
+    }
+
+    /// Whether a folder of tasks has a file that no task is known for.
+    pub(crate) fn has_strangers(&self) -> bool {
+        let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return false };
+        baton_core::task::Status::ALL.iter().any(|status| {
+            let names = tree.list(&format!("tasks/{status}")).unwrap_or_default();
+            names
+                .iter()
+                .filter_map(|name| name.strip_suffix(".md")?.parse::<TaskId>().ok())
+                .any(|id| self.board.get(&id).is_none())
+        })
+    }
+}
+
+/// What the configuration says, as the engine wants it.
+pub(crate) fn engine_settings(settings: &config::Settings) -> Settings {
+    let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Settings {
+        lease_ttl_ms: ms(settings.scheduler.lease_ttl),
+        beat_ttl_ms: ms(settings.scheduler.heartbeat_ttl),
+        rules: Rules { max_attempts: settings.scheduler.max_attempts, has_ci: settings.ci.command.is_some() },
+        ci_rework: settings.ci.on_failure == OnFailure::Rework,
+    }
+}
+
+impl Tasks {
+    /// Ends cleanly and says what a person should know.
+    pub(crate) fn close(self, ui: &Ui) -> Result<(), Stop> {
+        let (notices, own) = match self {
+            Tasks::Shared(owner) => (owner.take_notices(), None),
+            Tasks::Own { engine, writing } => (engine.take_notices(), Some((engine, writing))),
+        };
+        notices.iter().for_each(|notice| ui.warn(notice));
+        if let Some((engine, writing)) = own {
+            // It is a projection: whoever opens next makes what is missing.
+            let _ = engine.close();
+            writing.close(ui)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what people changed in the files: of one task, or of all where no id is named.
+    pub(crate) fn reconcile_named(&self, name: &str) -> Result<(), Stop> {
+        match name.parse::<TaskId>() {
+            Ok(id) => self.look_at(&BTreeSet::from([id]))?,
+            Err(_) => drop(self.reconcile()?),
+        }
+        Ok(())
+    }
+
+    /// Ends as cleanly as possible and goes on with what there was to say.
+    pub(crate) fn finish<T>(self, ui: &Ui, answer: Result<T, Stop>) -> Result<T, Stop> {
+        match answer {
+            Ok(answer) => self.close(ui).map(|()| answer),
+            Err(stop) => {
+                let _ = self.close(ui);
+                Err(stop)
+            }
         }
     }
 }
 
-fn engine_settings(settings: &config::Settings) -> Settings {
-    let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    let scheduler = &settings.scheduler;
-    Settings {
-        lease_ttl_ms: ms(scheduler.lease_ttl),
-        beat_ttl_ms: ms(scheduler.heartbeat_ttl),
-        rules: Rules { max_attempts: scheduler.max_attempts, has_ci: settings.ci.command.is_some() },
-        ci_rework: settings.ci.on_failure == config::OnFailure::Rework,
+/// The task that a text names: an id, or a unique beginning of one, with or without `TASK-`.
+pub(crate) fn find(board: &Board, text: &str) -> Result<TaskId, CliError> {
+    let missing = || CliError::new(Code::NoTask, format!("no task {text}")).hint("baton task ls");
+    if let Ok(id) = text.parse::<TaskId>()
+        && board.get(&id).is_some()
+    {
+        return Ok(id);
     }
-}
-
-/// Why the tasks do not open.
-fn tell(fault: Fault) -> CliError {
-    let text = fault.to_string();
-    match fault {
-        Fault::Append(error) => error.into(),
-        Fault::Read(error) => error.into(),
-        Fault::Registry(error) => error.into(),
-        Fault::Key(error) => error.into(),
-        Fault::Files { what, source } => CliError::io("use", what.as_ref(), &source),
-        Fault::Refused(_) | Fault::Busy => CliError::new(Code::Io, text).hint("baton doctor"),
+    let wanted = format!("TASK-{}", text.strip_prefix("TASK-").unwrap_or(text));
+    if text.is_empty() || text == "TASK-" {
+        return Err(missing());
+    }
+    let found: Vec<&TaskId> = board
+        .tasks()
+        .map(|task| &task.id)
+        .filter(|id| id.as_str().starts_with(&wanted))
+        .take(CANDIDATES_MAX + 1)
+        .collect();
+    match found[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(missing()),
+        _ => {
+            let error = CliError::new(Code::Ambiguous, format!("{text} names more than one"));
+            let shown = found.iter().take(CANDIDATES_MAX);
+            let error = shown.fold(error, |error, id| error.cause(id.as_str()));
+            Err(error.hint("type more characters of the one you mean"))
+        }
     }
 }

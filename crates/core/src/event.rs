@@ -152,7 +152,7 @@ impl Payload {
 
     /// Whether only Baton itself appends events of this type, through an operation of its own.
     pub fn is_reserved(event_type: &str) -> bool {
-        matches!(
+        let is_framing = matches!(
             event_type,
             "ledger.created"
                 | "ledger.recovered"
@@ -161,7 +161,12 @@ impl Payload {
                 | "key_revoked"
                 | "trace.opened"
                 | "trace.closed"
-        )
+        );
+        // What tasks are made of; and the families that later types of them will be in.
+        let families = ["task.", "lease.", "delegation.", "protocol.", "ci."];
+        is_framing
+            || crate::task::TaskEvent::TYPES.contains(&event_type)
+            || families.iter().any(|family| event_type.starts_with(family))
     }
 
     /// The fields as they are stored; those of an untyped payload are not copied.

@@ -8,3 +8,4 @@ pub mod kill_disk;
 pub mod rng;
 pub mod segments;
 pub mod sim_disk;
+pub mod sim_tree;

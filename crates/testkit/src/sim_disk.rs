@@ -114,6 +114,16 @@ impl SimDisk {
         self.lock().is_dead
     }
 
+    /// Counts an operation of something that fails together with this disk.
+    pub fn count_step(&self) -> io::Result<()> {
+        self.lock().whole_step()
+    }
+
+    /// Refuses everything once the machine is off.
+    pub fn expect_alive(&self) -> io::Result<()> {
+        self.lock().alive()
+    }
+
     /// Number of writes, syncs and changes of names so far.
     pub fn operations(&self) -> u64 {
         self.lock().operations

@@ -1,16 +1,21 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
 mod agent;
+mod ci;
 mod completions;
 mod config;
 mod doctor;
 mod events;
+mod exit_signal;
 mod explain;
 mod init;
 mod man;
 mod replay;
+mod send;
 mod serve;
+mod standing;
 mod status;
+mod task;
 mod trace;
 mod verify;
 
@@ -27,6 +32,10 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
     match command {
         None => status::run(ctx, ui),
         Some(Command::Init) => init::run(ctx, ui),
+        Some(Command::Task(command)) => task::run(ctx, ui, command),
+        Some(Command::Send(args)) => send::run(ctx, ui, &args),
+        Some(Command::Exit(command)) => exit_signal::run(ctx, ui, command),
+        Some(Command::Ci(command)) => ci::run(ctx, ui, command),
         Some(Command::Trace(command)) => trace::run(ctx, ui, command),
         Some(Command::Agent(Agent::Key(args))) => agent::run(ctx, ui, &args),
         Some(Command::Events(args)) => events::run(ctx, ui, &args),

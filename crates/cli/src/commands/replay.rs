@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use baton_core::task::{Board, Task};
 use baton_core::{Digest, TraceId};
 use baton_ledger::body::KeyEvent;
 use baton_ledger::hash::leaf;
@@ -10,6 +11,7 @@ use baton_ledger::merkle::{Frontier, stored_index};
 use baton_ledger::record::Line;
 use baton_ledger::verify::identity;
 use baton_store::journal::recover::Tail;
+use baton_store::tasks::fold::Fact;
 use baton_store::{History as _, Visit};
 use serde_json::json;
 
@@ -20,6 +22,7 @@ use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::lines::{Lines, Next};
+use crate::tasks::read_board;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::{count, printable};
@@ -115,6 +118,7 @@ struct State {
     ledger: Option<LedgerIdentity>,
     traces: BTreeMap<TraceId, Rebuilt>,
     tree: Frontier,
+    board: Board,
 }
 
 impl State {
@@ -152,6 +156,20 @@ impl State {
             }
         }
         self.tree.push(leaf(&line.hash), |_| {});
+        self.fold_task(line, differences);
+    }
+}
+
+impl State {
+    /// Takes in what a line says about a task.
+    fn fold_task(&mut self, line: &Line<'_>, differences: &mut Differences) {
+        let applied = Fact::of(line).and_then(|fact| {
+            let at = fact.at;
+            self.board.apply(fact.task.as_deref(), &fact.payload, at)
+        });
+        if let Err(why) = applied {
+            differences.push(format!("line {}: {why}", line.pos));
+        }
     }
 }
 
@@ -201,8 +219,35 @@ fn compare_live(visit: &Visit, state: &State, differences: &mut Differences) -> 
             Err(error) => differences.push(format!("{id}: keys: {error}")),
         }
     }
+    compare_tasks(visit, &state.board, differences)?;
     for summary in live.traces().iter().filter(|summary| !state.traces.contains_key(&summary.trace)) {
         differences.push(format!("{}: in the live state, and not in the journal", summary.trace));
+    }
+    Ok(())
+}
+
+/// Compares with the tasks that the next command would start from.
+fn compare_tasks(visit: &Visit, rebuilt: &Board, differences: &mut Differences) -> Result<(), Stop> {
+    let live = read_board(visit)?.board;
+    let live_of = |id| live.get(id).map(Task::to_json);
+    for task in rebuilt.tasks() {
+        match live.get(&task.id) {
+            None => differences.push(format!("{}: rebuilt, and unknown to the live state", task.id)),
+            Some(other) if other == task => {}
+            Some(_) => {
+                let (mine, other) = (task.to_json(), live_of(&task.id).unwrap_or_default());
+                let keys: Vec<&str> =
+                    mine.keys().filter(|key| mine.get(*key) != other.get(*key)).map(String::as_str).collect();
+                differences.push(format!(
+                    "{}: {}",
+                    task.id,
+                    if keys.is_empty() { "inner state".into() } else { keys.join(", ") }
+                ));
+            }
+        }
+    }
+    for task in live.tasks().filter(|task| rebuilt.get(&task.id).is_none()) {
+        differences.push(format!("{}: in the live state, and not in the journal", task.id));
     }
     Ok(())
 }

@@ -20,7 +20,6 @@ use crate::exit::Exit;
 use crate::serve::Owner;
 use crate::serve::server::{Poke, Server};
 use crate::serve::socket::Listening;
-use crate::tasks::save;
 use crate::ui::Ui;
 use crate::ui::text::printable;
 
@@ -155,7 +154,8 @@ fn close(ui: &Ui, owner: Arc<Owner>) {
     };
     let Owner { workspace, engine, .. } = owner;
     if let Some(engine) = Arc::into_inner(engine) {
-        save(engine, ui);
+        // It is a projection: whoever opens next makes what is missing.
+        let _ = engine.close();
     }
     if let Err(error) = workspace.close() {
         ui.warn(&format!("everything is recorded, but the ledger did not close cleanly: {error}"));

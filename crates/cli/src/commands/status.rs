@@ -6,9 +6,11 @@ use baton_store::{History as _, Visit, clock, lock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
+use crate::commands::standing::Standing;
 use crate::context::{Context, visit};
 use crate::error::{CliError, Stop};
 use crate::exit::Exit;
+use crate::tasks::read_board;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::{count, printable};
@@ -25,6 +27,8 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let traces = visit.reader.traces();
     let has_work = traces.iter().any(|trace| trace.trace != baton_core::TraceId::Ledger);
     let last = last_event(&visit)?;
+    let board = read_board(&visit)?.board;
+    let standing = Standing::of(&board);
     if ui.json {
         let owner = owner.map(|owner| json!({"pid": owner.pid, "command": owner.command}));
         ui.object(&json!({
@@ -35,6 +39,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
             "traces": traces.len(),
             "last": last.as_ref().map(|(last, _)| last.clone()),
             "owner": owner,
+            "tasks": standing.to_json(),
         }))?;
         return Ok(Exit::Ok);
     }
@@ -51,19 +56,21 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         Some(owner) => say("in use by", &format!("process {} ({})", owner.pid, printable(&owner.command)))?,
         None => say("in use by", "nobody")?,
     }
-    let steps: &[(&str, &str)] = match visit.reader.tail {
+    standing.print(ui, clock::now())?;
+    let mut steps = standing.next();
+    match visit.reader.tail {
         Tail::Damaged { .. } => {
             ui.warn("the ledger is damaged; nothing can be appended");
-            &[("baton verify", "see what is wrong")]
+            steps = vec![("baton verify".to_owned(), "see what is wrong")];
         }
-        _ if !has_work => &[("baton trace new --title \"…\"", "start the record of a piece of work")],
-        _ => &[
-            ("baton trace ls", "see the traces"),
-            ("baton events --follow", "watch what happens"),
-            ("baton verify", "check that nothing was altered"),
-        ],
-    };
-    next(ui, steps)?;
+        _ if has_work => {
+            steps.push(("baton events --follow".to_owned(), "watch what happens"));
+            steps.push(("baton verify".to_owned(), "check that nothing was altered"));
+        }
+        _ => {}
+    }
+    let steps: Vec<(&str, &str)> = steps.iter().map(|(command, why)| (command.as_str(), *why)).collect();
+    next(ui, &steps)?;
     Ok(Exit::Ok)
 }
 

@@ -19,6 +19,7 @@ mod variables;
 use std::path::Path;
 use std::rc::Rc;
 
+pub(crate) use duration::parse as parse_duration;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting};
 pub(crate) use schema::schema;

@@ -3,6 +3,7 @@
 //! [`code`] has the table of codes, [`from_store`] says what each failure below means here. Printed in one place: [`CliError::print`].
 
 mod code;
+mod from_runtime;
 mod from_store;
 
 use std::io::Write;
@@ -101,6 +102,7 @@ macro_rules! stop_from {
     )*};
 }
 stop_from!(
+    baton_runtime::Fault,
     baton_store::workspace::Error,
     baton_store::OpenError,
     baton_store::ReadError,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use baton_core::limits::INPUT_BYTES_MAX;
+use baton_core::limits::{BODY_BYTES_MAX, INPUT_BYTES_MAX};
 use baton_ledger::canonical;
 use baton_ledger::verify::is_cut_short;
 use serde_json::Value;
@@ -76,6 +76,34 @@ impl Source {
             Source::Bytes(_) => true,
         }
     }
+}
+
+/// A whole file that a person named, or standard input for `-`, up to a bound: more is cut off, and so is seen to be too much.
+pub(crate) fn read_bytes(ctx: &Context, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        ctx.stdin()?.take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
+            CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string())
+        })?;
+    } else {
+        let named = ctx.name(path);
+        let opened = file::open(&named.real).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
+        opened.map_err(|error| named.error(&error))?;
+    }
+    Ok(bytes)
+}
+
+/// A text of a task.
+pub(crate) fn read_text(ctx: &Context, path: &Path) -> Result<String, Stop> {
+    let bytes = read_bytes(ctx, path, BODY_BYTES_MAX as u64 + 1)?;
+    if bytes.len() > BODY_BYTES_MAX {
+        let what = format!("a task's text has at most {BODY_BYTES_MAX} bytes");
+        let error = CliError::new(Code::InputTooLarge, what);
+        return Err(error.cause("put the rest into a file in its inputs/").into());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        CliError::new(Code::InputForm, "the text is not UTF-8").cause(error.to_string()).into()
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

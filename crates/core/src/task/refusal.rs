@@ -43,8 +43,8 @@ pub enum Refusal {
     NoNextPhase(Phase),
     #[error("in CI_PENDING only Baton's own run of the checks, or `ci report`, goes on")]
     CiPending,
-    #[error("the task is in {0}, not in CI_PENDING")]
-    NotInCi(Phase),
+    #[error("a task in {status}, phase {phase}, is not waiting for CI")]
+    NotInCi { status: Status, phase: Phase },
     #[error("a task in {status}, phase {phase}, is not waiting for a review")]
     NotInReview { status: Status, phase: Phase },
     #[error("a task in {0} cannot be retried; a deadletter can, or one that waits before its next attempt")]
@@ -75,7 +75,7 @@ impl Refusal {
             Refusal::PhaseMismatch { .. } => "phase_mismatch",
             Refusal::NoNextPhase(_) => "no_next_phase",
             Refusal::CiPending => "ci_pending",
-            Refusal::NotInCi(_) => "not_in_ci",
+            Refusal::NotInCi { .. } => "not_in_ci",
             Refusal::NotInReview { .. } => "not_in_review",
             Refusal::NotRetryable(_) => "not_retryable",
             Refusal::Limit(_) => "limit",

@@ -116,7 +116,7 @@ impl Engine {
         {
             let count = self.files.heartbeat(&task.id, run.id).map_or(0, |beat| beat.count) + 1;
             let beat = Heartbeat { at: moment.now, count, until, lease_until };
-            self.files.write_heartbeat(&task, run, &beat).map_err(Fault::files(&task.id))?;
+            self.files.write_heartbeat(&task, run, &beat).map_err(Fault::files(task.id.as_str()))?;
             state.beats.insert(task.id.clone(), until.min(lease_until));
         }
         Ok(lease_until.min(until))

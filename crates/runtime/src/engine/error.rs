@@ -31,8 +31,8 @@ impl Fault {
         Fault::Refused(Refusal::NotFound(id.clone()))
     }
 
-    pub(super) fn files(what: impl ToString) -> impl FnOnce(io::Error) -> Fault {
-        let what = what.to_string();
+    pub(super) fn files(what: impl Into<String>) -> impl FnOnce(io::Error) -> Fault {
+        let what = what.into();
         move |source| Fault::Files { what, source }
     }
 }

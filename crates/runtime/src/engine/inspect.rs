@@ -38,8 +38,21 @@ impl Engine {
         };
         match self.judge(state, &task, found.status, &found.bytes)? {
             Judged::Own => Ok(()),
-            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, reason, &found.bytes),
+            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, &reason, &found.bytes),
             Judged::Edited(edited) => self.take_edit(state, &task, edited, &found.bytes),
+        }
+    }
+
+    /// Takes in a file that lay aside when its maker died. Where it lies says nothing: Baton put it there.
+    pub(super) fn take_leftover(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
+        let Some(task) = state.board.get(&found.id).cloned() else { return Ok(()) };
+        match self.judge(state, &task, task.status, &found.bytes)? {
+            Judged::Own => Ok(()),
+            Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, &reason, &found.bytes),
+            Judged::Edited(edited) => {
+                let edited = Edited { status: None, ..edited };
+                self.take_edit(state, &task, edited, &found.bytes)
+            }
         }
     }
 
@@ -55,7 +68,7 @@ impl Engine {
             match moved {
                 Ok(_) => {}
                 Err(Fault::Refused(refusal)) => {
-                    return self.refuse_edit(state, id, refusal.to_string(), bytes);
+                    return self.refuse_edit(state, id, &refusal.to_string(), bytes);
                 }
                 Err(fault) => return Err(fault),
             }
@@ -63,7 +76,7 @@ impl Engine {
         let moment = self.ground.clock.moment();
         match self.act(state, |board, _| Ok(((), board.edit(&edit, &operator(), moment)?))) {
             Ok(_) => {}
-            Err(Fault::Refused(refusal)) => return self.refuse_edit(state, id, refusal.to_string(), bytes),
+            Err(Fault::Refused(refusal)) => return self.refuse_edit(state, id, &refusal.to_string(), bytes),
             Err(fault) => return Err(fault),
         }
         match edited.conflicts.as_slice() {
@@ -73,7 +86,7 @@ impl Engine {
                 self.refuse_edit(
                     state,
                     id,
-                    format!("{fields}: changed in the ledger at the same time"),
+                    &format!("{fields}: changed in the ledger at the same time"),
                     bytes,
                 )
             }
@@ -85,10 +98,10 @@ impl Engine {
         &self,
         state: &mut State,
         id: &TaskId,
-        reason: String,
+        reason: &str,
         bytes: &[u8],
     ) -> Result<(), Fault> {
-        let name = self.files.keep_aside(id, bytes).map_err(Fault::files(id))?;
+        let name = self.files.keep_aside(id, bytes).map_err(Fault::files(id.as_str()))?;
         state
             .notices
             .push(format!("{id}: an edit was not taken in: {reason}; it is kept in quarantine/{name}"));
@@ -116,6 +129,7 @@ impl Engine {
         }
         let document = match Document::parse(bytes) {
             Ok(document) => document,
+            Err(_) if self.is_torn(state, task, bytes)? => return Ok(Judged::Own),
             Err(problem) => return Ok(Judged::Nonsense(problem.to_string())),
         };
         let fields = document.fields();
@@ -144,6 +158,20 @@ impl Engine {
         }
         let now = self.papers(state, task)?;
         Ok(compare(&document, found, (&then, &papers), (task, &now)))
+    }
+
+    /// Whether a file is the beginning of what Baton was writing when it died.
+    fn is_torn(&self, state: &mut State, task: &Task, bytes: &[u8]) -> Result<bool, Fault> {
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let papers = self.papers(state, task)?;
+        let text = file_text(task, &papers, self.layout_of(task).as_deref());
+        if text.as_bytes().starts_with(&bytes[..end]) {
+            return Ok(true);
+        }
+        let Some(rev) = state.projected.get(&task.id).map(|was| was.rev) else { return Ok(false) };
+        let (then, papers) = fold(&*self.ground.journal, task, Some(rev))?;
+        let text = file_text(&then, &papers, self.layout_of(&then).as_deref());
+        Ok(text.as_bytes().starts_with(&bytes[..end]))
     }
 
     /// Makes a task of a file that nobody knew.

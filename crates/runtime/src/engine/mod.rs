@@ -54,6 +54,8 @@ pub struct Ground {
     pub tree: Arc<dyn Tree>,
     /// Where the work is: evidence and summaries are looked for there, and CI runs there.
     pub workspace: PathBuf,
+    /// Which start of the machine this is.
+    pub boot: String,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -111,6 +113,8 @@ struct State {
     /// What a person should know, until somebody asks.
     notices: Vec<String>,
     moved: Vec<Moved>,
+    /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
+    is_after_crash: bool,
 }
 
 /// A transition that somebody may want to be told of.
@@ -374,7 +378,7 @@ impl Engine {
         let layout = self.layout_of(&task);
         let was = state.projected.get(id).filter(|_| !state.behind.contains(id));
         let (now, displaced) =
-            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id))?;
+            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id.as_str()))?;
         state.projected.insert(id.clone(), now);
         state.changed.insert(id.clone());
         Ok(displaced)
@@ -396,7 +400,8 @@ impl Engine {
             return Ok(());
         }
         let State { table, board, projected, changed, .. } = state;
-        table.save(&*self.ground.disk, &self.ground.ledger_key, board, projected, changed)?;
+        let ground = &self.ground;
+        table.save(&*ground.disk, &ground.ledger_key, board, projected, changed, &ground.boot)?;
         state.changed.clear();
         Ok(())
     }
@@ -404,7 +409,16 @@ impl Engine {
     /// Ends cleanly.
     pub fn close(self) -> std::io::Result<()> {
         let mut state = self.lock();
-        self.save(&mut state)
+        self.save(&mut state)?;
+        if state.behind.is_empty() {
+            self.ground.disk.remove(&self.live_mark())?;
+        }
+        Ok(())
+    }
+
+    /// A file that is there while an engine is open: who finds it at the start knows that the last one did not end well.
+    fn live_mark(&self) -> PathBuf {
+        self.ground.layout.index().join("tasks.open")
     }
 }
 

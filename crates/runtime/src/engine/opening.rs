@@ -9,6 +9,7 @@ use baton_core::Role;
 use baton_core::task::Board;
 use baton_core::task::decide::operator;
 use baton_ledger::key::SecretKey;
+use baton_store::disk::Mode;
 use baton_store::keys::KeyStore;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::TaskFiles;
@@ -52,7 +53,7 @@ impl Ground {
         clock: Arc<dyn Clock>,
     ) -> Result<Ground, Fault> {
         let root = workspace.layout.root();
-        let tree = RealTree::open(root).map_err(Fault::files(root.display()))?;
+        let tree = RealTree::open(root).map_err(Fault::files(root.display().to_string()))?;
         Ok(Ground {
             disk: workspace.disk.clone(),
             layout: workspace.layout.clone(),
@@ -62,9 +63,17 @@ impl Ground {
             operator: Arc::new(workspace.keys.clone()),
             tree: Arc::new(tree),
             workspace: work_dir,
+            boot: boot_id(),
             clock,
         })
     }
+}
+
+/// The kernel's name for this start of the machine; without one every opening looks at all files.
+fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let id: String = id.trim().chars().filter(char::is_ascii_graphic).take(64).collect();
+    if id.is_empty() { "unknown".to_owned() } else { id }
 }
 
 impl Engine {
@@ -78,7 +87,10 @@ impl Engine {
             // The journal lost what the rows know: it is the one that counts.
             (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
         }
-        let is_fresh = loaded.board.pos() == 0;
+        let mark = ground.layout.index().join("tasks.open");
+        let was_open = ground.disk.open(&mark, Mode::Read).is_ok();
+        let is_unclean = was_open || loaded.board.pos() == 0 || loaded.boot != ground.boot;
+        ground.disk.open(&mark, Mode::Create).map_err(Fault::files(mark.display().to_string()))?;
         let touched = catch_up(&mut loaded.board, &*ground.journal)?;
         let state = State {
             board: loaded.board,
@@ -91,19 +103,19 @@ impl Engine {
             operator: None,
             notices: Vec::new(),
             moved: Vec::new(),
+            is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, state: Mutex::new(state) };
         let mut state = engine.lock();
-        let has_tasks = !state.board.is_empty();
-        if is_fresh && has_tasks {
-            // Nothing is known of the files: all of them are looked at.
+        // Their events were appended, and whether their files were written is not known.
+        for id in &touched {
+            state.projected.remove(id);
+        }
+        if is_unclean {
             engine.reconcile_all(&mut state)?;
+            state.is_after_crash = false;
         } else {
-            // Their events were appended, and whether their files were written is not known.
-            for id in &touched {
-                state.projected.remove(id);
-                engine.project(&mut state, id);
-            }
+            touched.iter().for_each(|id| engine.project(&mut state, id));
         }
         drop(state);
         Ok(engine)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
-use baton_core::task::Status;
+use baton_core::task::{Status, Task};
 use baton_store::tasks::files::{Displaced, file_path, folder_path};
 use baton_store::tasks::tree::Found;
 
@@ -63,7 +63,22 @@ impl Engine {
             }
             self.reconcile_one(state, id, found)?;
         }
+        if state.is_after_crash {
+            self.rewrite_runs(state);
+        }
         Ok(ids.len())
+    }
+
+    /// Run files are written again after a crash: nobody knows which of them reached the disk.
+    fn rewrite_runs(&self, state: &mut State) {
+        let has_run = |task: &&Task| task.run.is_some() || task.handoff.is_some();
+        let ids: Vec<TaskId> = state.board.tasks().filter(has_run).map(|task| task.id.clone()).collect();
+        for id in ids {
+            if let Some(was) = state.projected.get_mut(&id) {
+                (was.run, was.result, was.handoff) = (None, None, None);
+            }
+            self.project(state, &id);
+        }
     }
 
     /// Looks at one task's file where it should be, and elsewhere if it is not there.
@@ -89,7 +104,7 @@ impl Engine {
     fn reconcile_one(&self, state: &mut State, id: &TaskId, found: &[Status]) -> Result<(), Fault> {
         let is_known = state.board.get(id).is_some();
         let was = state.projected.get(id).cloned();
-        let mut is_clean = is_known && found.len() == 1;
+        let mut judged: Vec<Displaced> = Vec::new();
         for status in found {
             let path = file_path(*status, id);
             let tree = self.files.tree();
@@ -100,11 +115,11 @@ impl Engine {
             {
                 continue;
             }
-            is_clean = false;
             match tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
                 Ok((bytes, _)) => {
                     let displaced = Displaced { id: id.clone(), status: *status, bytes };
                     self.take_displaced(state, &displaced)?;
+                    judged.push(displaced);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -112,34 +127,31 @@ impl Engine {
                     state.notices.push(format!("{path} cannot be read: {error}"));
                     if is_known {
                         self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                        state.projected.remove(id);
                     }
                 }
             }
         }
-        if is_known && found.is_empty() && was.is_some() {
+        if is_known && found.is_empty() && was.is_some() && !state.is_after_crash {
             state.notices.push(format!("{id}: its file was gone and has been written again"));
             self.record_deletion(state, id)?;
         }
-        if !is_known && state.board.get(id).is_none() {
-            return Ok(());
+        let Some(task) = state.board.get(id) else { return Ok(()) };
+        let (status, rev) = (task.status, task.rev());
+        // What was looked at and does not belong there goes, unless somebody has written it anew since.
+        for place in judged.iter().filter(|place| place.status != status) {
+            for again in self.files.clear(place).map_err(Fault::files(id.as_str()))? {
+                self.take_displaced(state, &again)?;
+            }
         }
-        let is_current = |state: &State| {
-            let task = state.board.get(id);
-            let written = state.projected.get(id);
-            task.zip(written).is_some_and(|(task, was)| was.status == task.status && was.rev == task.rev())
-        };
-        if !is_clean || !is_current(state) {
-            // Where its file is, and what is in it, is no longer as it was remembered.
-            if let Some(was) = state.projected.get(id)
-                && self.files.tree().look(&file_path(was.status, id)).ok().flatten()
-                    != Some(Found::File(was.stamp))
-            {
-                state.projected.remove(id);
-            }
-            if !is_current(state) || found.len() > 1 {
-                state.projected.remove(id);
-                self.project(state, id);
-            }
+        let is_current = state.projected.get(id).is_some_and(|now| {
+            let path = file_path(now.status, id);
+            let is_there = self.files.tree().look(&path).ok().flatten() == Some(Found::File(now.stamp));
+            is_there && now.status == status && now.rev == rev
+        });
+        if !is_current {
+            state.projected.remove(id);
+            self.project(state, id);
         }
         self.restore_folder(state, id)
     }
@@ -189,7 +201,7 @@ impl Engine {
             // Half of what Baton wrote is nothing that a person did.
             let is_whole = baton_store::tasks::Document::parse(&bytes).is_ok();
             if is_whole {
-                self.take_displaced(state, &Displaced { id: id.clone(), status, bytes })?;
+                self.take_leftover(state, &Displaced { id: id.clone(), status, bytes })?;
             }
         }
         tree.remove(path).map_err(Fault::files(path))

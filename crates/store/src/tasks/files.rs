@@ -209,6 +209,30 @@ impl TaskFiles {
         Ok(stamp)
     }
 
+    /// Removes a file that was looked at and does not belong there; gives it back where it is not the same any more.
+    pub fn clear(&self, judged: &Displaced) -> io::Result<Vec<Displaced>> {
+        let path = file_path(judged.status, &judged.id);
+        let aside = format!("tasks/{}/{}", judged.status, unfinished_name(&format!("{}.md", judged.id)));
+        let mut displaced = Vec::new();
+        match self.tree.rename(&path, &aside) {
+            Ok(()) => self.look_and_remove(&aside, &judged.id, judged.status, None, &mut displaced)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        displaced.retain(|found| found.bytes != judged.bytes);
+        Ok(displaced)
+    }
+
+    /// Removes what was being written of a run when its writer died.
+    fn clear_unfinished_runs(&self, dir: &str) -> io::Result<()> {
+        for name in self.tree.list(dir)? {
+            if name.starts_with('.') && name.ends_with(".tmp") {
+                self.tree.remove(&format!("{dir}/{name}"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Looks at a file that has just been taken out of the way. Removed only once its content is known to be kept.
     fn look_and_remove(
         &self,
@@ -280,6 +304,9 @@ impl TaskFiles {
         let known = was.and_then(|was| was.run.as_ref());
         if known != Some(&state) {
             self.tree.make_dir(&dir)?;
+            if known.is_none() {
+                self.clear_unfinished_runs(&dir)?;
+            }
             if known.is_none_or(|known| known.id != run.id) {
                 self.retire_run(&dir, run.id)?;
             }

@@ -27,14 +27,19 @@ impl Fact {
     pub fn read(stored: &StoredLine) -> Result<Fact, ReadError> {
         let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
         let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
+        Fact::of(&line).map_err(damaged)
+    }
+
+    /// Takes a record's parts.
+    pub fn of(line: &Line<'_>) -> Result<Fact, String> {
         let at = At { pos: line.pos, trace: line.trace, seq: line.seq, time: line.at };
         let task = line.task.map(str::to_owned);
         // Only what tasks are made of is taken apart.
         let is_wanted = line.event_type == "trace.closed" || TaskEvent::TYPES.contains(&line.event_type);
         let payload = match (is_wanted, line.event_type.parse::<TypeName>()) {
-            (true, _) => line.to_payload().map_err(damaged)?,
+            (true, _) => line.to_payload()?,
             (false, Ok(event_type)) => Payload::Other { event_type, fields: Default::default() },
-            (false, Err(error)) => return Err(damaged(error.to_string())),
+            (false, Err(error)) => return Err(error.to_string()),
         };
         Ok(Fact { at, task, payload })
     }

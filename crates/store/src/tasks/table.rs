@@ -37,6 +37,8 @@ struct Row {
 pub struct Loaded {
     pub board: Board,
     pub projected: BTreeMap<TaskId, Projected>,
+    /// Which start of the machine it was saved in: files that were written before another one may not have reached the disk.
+    pub boot: String,
     pub table: Table,
 }
 
@@ -67,6 +69,7 @@ impl Table {
         let nothing = || Loaded {
             board: Board::default(),
             projected: BTreeMap::new(),
+            boot: String::new(),
             table: Table::empty(path.clone()),
         };
         let Ok(bytes) = read_file(disk, &path, TABLE_BYTES_MAX) else { return nothing() };
@@ -81,6 +84,7 @@ impl Table {
         board: &Board,
         projected: &BTreeMap<TaskId, Projected>,
         changed: &BTreeSet<TaskId>,
+        boot: &str,
     ) -> io::Result<()> {
         let is_due = self.rows + changed.len() as u64 > 4 * board.len() as u64 + 64;
         let mut text = String::new();
@@ -101,7 +105,7 @@ impl Table {
         }
         self.hasher.update(text.as_bytes());
         self.pos = board.pos();
-        let seal = format!("#{} ", board.pos());
+        let seal = format!("#{} {boot} ", board.pos());
         let digest = {
             let mut hasher = self.hasher.clone();
             hasher.update(seal.as_bytes());
@@ -131,12 +135,13 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     let whole = text.strip_suffix('\n')?;
     let seal_at = whole.rfind("\n#").map_or(0, |at| at + 1);
     let seal = &whole[seal_at..];
-    let (pos, signature) = seal.strip_prefix('#')?.split_once(' ')?;
+    let (pos, rest) = seal.strip_prefix('#')?.split_once(' ')?;
+    let (boot, signature) = rest.split_once(' ')?;
     let mut hasher = Hasher::default();
     hasher.update(&bytes[..seal_at]);
     let digest = {
         let mut hasher = hasher.clone();
-        hasher.update(format!("#{pos} ").as_bytes());
+        hasher.update(format!("#{pos} {boot} ").as_bytes());
         hasher.finish()
     };
     let signature = base64::engine::general_purpose::STANDARD.decode(signature).ok()?;
@@ -164,5 +169,5 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     let pos = pos.parse().ok()?;
     board.set_pos(pos);
     let table = Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, pos, hasher };
-    Some(Loaded { board, projected, table })
+    Some(Loaded { board, projected, boot: boot.to_owned(), table })
 }

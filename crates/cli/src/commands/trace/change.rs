@@ -32,10 +32,16 @@ pub(super) fn new(ctx: &Context, ui: &mut Ui, title: Option<String>) -> Ended {
 
 pub(super) fn close(ctx: &Context, ui: &mut Ui, args: &TraceClose) -> Ended {
     expect_length("the reason", &args.reason, REASON_CHARS_MAX)?;
-    let trace = ids::trace(&ctx.visit()?.reader, &args.id.trace)?;
+    let read = ctx.board()?;
+    let trace = ids::trace(&read.visit.reader, &args.id.trace)?;
     if trace == TraceId::Ledger {
         let error = CliError::new(Code::Reserved, "the trace `ledger` is never closed");
         return Err(error.hint("baton trace ls").into());
+    }
+    if let Some(task) = read.board.of_trace(trace) {
+        let what = format!("this is the trace of {}, and ends with it", task.id);
+        let hint = format!("baton task move {} cancelled --reason \"…\"", task.id);
+        return Err(CliError::new(Code::Reserved, what).hint(hint).into());
     }
     let writing = ctx.write(ui)?;
     let receipt = writing.close_trace(trace, &args.reason)?;

@@ -40,8 +40,9 @@ impl Board {
     /// Takes the verdict on a task in CI_PENDING, of Baton's own run or of someone who may report it.
     pub fn ci(&self, verdict: &CiVerdict, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &verdict.task, moment)?;
-        if act.task.phase != Phase::CiPending {
-            return Err(Refusal::NotInCi(act.task.phase));
+        // A task that was cancelled or given up keeps its phase, and waits for nothing.
+        if act.task.phase != Phase::CiPending || act.task.status != Status::Review {
+            return Err(Refusal::NotInCi { status: act.task.status, phase: act.task.phase });
         }
         let reported = TaskEvent::CiReported(CiReported {
             passed: verdict.passed,

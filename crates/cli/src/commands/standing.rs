@@ -1,0 +1,143 @@
+//! How the tasks stand, for bare `baton`: what runs, what waits, what is blocked, what needs a person.
+
+use baton_core::task::{BLOCKED_BY_DEPENDENCIES, Board, Phase, Status, Task};
+use baton_core::{TaskId, Timestamp};
+use serde_json::{Value, json};
+
+use crate::error::Stop;
+use crate::ui::Ui;
+use crate::ui::color::Mark;
+use crate::ui::text::{count, printable, shorten};
+use crate::ui::time::{ago, duration};
+
+/// Tasks that are shown of each kind; the rest is counted.
+const SHOWN_MAX: usize = 5;
+
+/// The board at a glance.
+pub(super) struct Standing<'a> {
+    board: &'a Board,
+    running: Vec<&'a Task>,
+    waiting: Vec<&'a Task>,
+    blocked: Vec<&'a Task>,
+    /// With why.
+    needs_person: Vec<(&'a Task, String)>,
+}
+
+impl<'a> Standing<'a> {
+    pub(super) fn of(board: &'a Board) -> Self {
+        let mut waiting: Vec<&Task> = board.with_status(Status::Ready).collect();
+        waiting.sort_by_key(|task| (task.priority, task.created_at));
+        let mut needs_person = Vec::new();
+        for task in board.with_status(Status::Review) {
+            match task.phase {
+                Phase::CiPending => {}
+                phase => needs_person.push((task, format!("review, {phase}"))),
+            }
+        }
+        for task in board.with_status(Status::Blocked) {
+            let why = task.block_reason().unwrap_or("no reason given");
+            if why != BLOCKED_BY_DEPENDENCIES {
+                needs_person.push((task, format!("blocked: {why}")));
+            }
+        }
+        for task in board.with_status(Status::Deadletter) {
+            needs_person.push((task, format!("given up after {} failed attempts", task.attempts)));
+        }
+        let open = [Status::Backlog, Status::Ready, Status::Blocked];
+        for task in open.iter().flat_map(|status| board.with_status(*status)) {
+            if let Some((id, status)) = dead_dependency(board, task) {
+                needs_person.push((task, format!("waits for {id}, which is {status}")));
+            }
+        }
+        let blocked = board.with_status(Status::Blocked).collect();
+        Standing {
+            board,
+            running: board.with_status(Status::InProgress).collect(),
+            waiting,
+            blocked,
+            needs_person,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let ids = |tasks: &[&Task]| tasks.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
+        let counts: serde_json::Map<String, Value> =
+            Status::ALL.iter().map(|status| (status.to_string(), self.board.count(*status).into())).collect();
+        let needs: Vec<Value> =
+            self.needs_person.iter().map(|(task, why)| json!({"id": task.id.as_str(), "why": why})).collect();
+        json!({
+            "counts": counts,
+            "running": ids(&self.running),
+            "waiting": ids(&self.waiting),
+            "blocked": ids(&self.blocked),
+            "needsPerson": needs,
+        })
+    }
+
+    pub(super) fn print(&self, ui: &mut Ui, now: Timestamp) -> Result<(), Stop> {
+        if self.board.is_empty() {
+            return Ok(());
+        }
+        let running = self.running.iter().map(|task| (*task, self.held(task, now)));
+        section(ui, "runs", running)?;
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|task| (*task, format!("{}, ready {}", task.priority, ago(task.last_transition_at, now))));
+        section(ui, "waits", waiting)?;
+        let blocked =
+            self.blocked.iter().map(|task| (*task, task.block_reason().unwrap_or_default().to_owned()));
+        section(ui, "is blocked", blocked)?;
+        section(ui, "needs you", self.needs_person.iter().map(|(task, why)| (*task, why.clone())))
+    }
+
+    fn held(&self, task: &Task, now: Timestamp) -> String {
+        match &task.lease {
+            Some(lease) => {
+                let left = u64::try_from((lease.ends_at().unix_ms() - now.unix_ms()) / 1000).unwrap_or(0);
+                format!("{}, for another {}", lease.agent, duration(left))
+            }
+            None => "nobody".to_owned(),
+        }
+    }
+
+    /// The commands that help most now.
+    pub(super) fn next(&self) -> Vec<(String, &'static str)> {
+        let mut steps = Vec::new();
+        if let Some((task, _)) = self.needs_person.first() {
+            steps.push((format!("baton task show {}", task.id), "see what needs you"));
+        }
+        if let Some(task) = self.waiting.first() {
+            steps.push((format!("baton task claim {} --agent NAME", task.id), "take the next task"));
+        }
+        if self.board.is_empty() {
+            steps.push(("baton task new \"…\" --ready".to_owned(), "write down what is to be done"));
+        } else {
+            steps.push(("baton task ls".to_owned(), "see all tasks"));
+        }
+        steps
+    }
+}
+
+/// A dependency that will never be done unless a person does something.
+fn dead_dependency<'b>(board: &'b Board, task: &'b Task) -> Option<(&'b TaskId, Status)> {
+    task.depends_on.iter().find_map(|id| {
+        let status = board.get(id)?.status;
+        matches!(status, Status::Cancelled | Status::Deadletter).then_some((id, status))
+    })
+}
+
+fn section<'t>(ui: &mut Ui, name: &str, tasks: impl Iterator<Item = (&'t Task, String)>) -> Result<(), Stop> {
+    let tasks: Vec<(&Task, String)> = tasks.collect();
+    for (i, (task, why)) in tasks.iter().take(SHOWN_MAX).enumerate() {
+        let head = if i == 0 { name } else { "" };
+        let id = ui.paint.mark(Mark::Id, task.id.as_str());
+        let title = shorten(&printable(&task.title), 40);
+        let why = ui.paint.mark(Mark::Dim, &shorten(&printable(why), 60));
+        ui.line(&format!("{head:<15} {id}  {title}  {why}"))?;
+    }
+    match tasks.len().saturating_sub(SHOWN_MAX) {
+        0 => Ok(()),
+        more => ui.line(&format!("{:<15} … and {}", "", count(more as u64, "more task"))),
+    }
+}

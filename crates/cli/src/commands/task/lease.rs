@@ -1,0 +1,72 @@
+//! `baton task claim`, `beat`, `release`: leases by hand, for agents that are scripts.
+
+use baton_core::task::decide::Holder;
+use serde_json::json;
+
+use super::change;
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::task_args::{TaskClaim, TaskHolder};
+use crate::tasks::find;
+use crate::ui::Ui;
+use crate::ui::time::exact;
+
+pub(super) fn claim(ctx: &Context, ui: &mut Ui, args: &TaskClaim) -> Ended {
+    let ttl_ms = args.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+    let tasks = ctx.tasks(ui)?;
+    let answer = tasks
+        .look(|board| find(board, &args.name.task))
+        .map_err(Into::into)
+        .and_then(|found| Ok(tasks.claim(&found?, &args.agent, ttl_ms, None)?));
+    let claimed = tasks.finish(ui, answer)?;
+    let lease = &claimed.lease;
+    if ui.json {
+        ui.object(&json!({
+            "v": 1,
+            "taskId": claimed.task.as_str(),
+            "agent": lease.agent.as_str(),
+            "fence": lease.fence,
+            "expiresAt": lease.expires_at.to_string(),
+            "heartbeatBy": lease.beat_until.to_string(),
+            "runId": claimed.run.to_string(),
+        }))?;
+    } else {
+        ui.line(&format!("{} is {}'s with fence {}", claimed.task, lease.agent, lease.fence))?;
+        ui.note(&format!(
+            "Beat before {}; the lease ends {}.",
+            exact(lease.beat_until),
+            exact(lease.expires_at)
+        ));
+        ui.hint(&format!("baton task beat {} --agent {} --fence {}", claimed.task, lease.agent, lease.fence));
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn beat(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
+    let tasks = ctx.tasks(ui)?;
+    let answer = tasks.look(|board| find(board, &args.name.task)).map_err(Into::into).and_then(|found| {
+        let task = found?;
+        let holder = Holder { task: task.clone(), agent: args.agent.clone(), fence: args.fence };
+        Ok((task, tasks.beat(&holder)?))
+    });
+    let (task, until) = tasks.finish(ui, answer)?;
+    if ui.json {
+        ui.object(&json!({
+            "v": 1,
+            "taskId": task.as_str(),
+            "agent": args.agent.as_str(),
+            "fence": args.fence,
+            "expiresAt": until.to_string(),
+        }))?;
+    } else {
+        ui.line(&format!("{task} is {}'s until {}", args.agent, exact(until)))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn release(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
+    change(ctx, ui, &args.name.task, |tasks, task| {
+        tasks.release(&Holder { task, agent: args.agent.clone(), fence: args.fence })
+    })
+}

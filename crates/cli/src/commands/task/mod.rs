@@ -1,0 +1,77 @@
+//! `baton task …`: one file for each family. Who writes goes through the engine; who looks takes no lock.
+
+mod edit;
+mod lease;
+mod list;
+mod new;
+mod show;
+
+use baton_core::task::decide::{Approve, Log, Move, Reject, Retry};
+use baton_core::task::{Papers, Task};
+use baton_core::{TaskId, task};
+use baton_runtime::Fault;
+use serde_json::Value;
+
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::task_args::Task as Command;
+use crate::tasks::{Tasks, find};
+use crate::ui::Ui;
+use crate::ui::text::printable;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
+    match command {
+        Command::New(args) => new::run(ctx, ui, args),
+        Command::Ls(args) => list::run(ctx, ui, &args),
+        Command::Show(args) => show::run(ctx, ui, &args),
+        Command::Edit(args) => edit::run(ctx, ui, &args),
+        Command::Claim(args) => lease::claim(ctx, ui, &args),
+        Command::Beat(args) => lease::beat(ctx, ui, &args),
+        Command::Release(args) => lease::release(ctx, ui, &args),
+        Command::Move(args) => change(ctx, ui, &args.name.task, |tasks, task| {
+            tasks.transition(&Move { task, to: args.status, reason: args.reason.clone() })
+        }),
+        Command::Log(args) => {
+            change(ctx, ui, &args.name.task, |tasks, task| tasks.log(&Log { task, text: args.text.clone() }))
+        }
+        Command::Retry(args) => change(ctx, ui, &args.task, |tasks, task| tasks.retry(&Retry { task })),
+        Command::Approve(args) => {
+            change(ctx, ui, &args.name.task, |tasks, task| tasks.approve(&Approve { task, all: args.all }))
+        }
+        Command::Reject(args) => change(ctx, ui, &args.name.task, |tasks, task| {
+            tasks.reject(&Reject { task, reason: args.reason.clone() })
+        }),
+    }
+}
+
+/// Does one thing to one task, and shows how the task stands afterwards.
+pub(super) fn change(
+    ctx: &Context,
+    ui: &mut Ui,
+    name: &str,
+    ask: impl FnOnce(&Tasks, TaskId) -> Result<(Task, Papers), Fault>,
+) -> Ended {
+    let tasks = ctx.tasks(ui)?;
+    let answer =
+        tasks.look(|board| find(board, name)).map_err(Into::into).and_then(|found| Ok(ask(&tasks, found?)?));
+    let (task, papers) = tasks.finish(ui, answer)?;
+    print(ui, &task, &papers)
+}
+
+/// A task after something was done to it.
+pub(super) fn print(ui: &mut Ui, task: &Task, papers: &Papers) -> Ended {
+    if ui.json {
+        ui.object(&to_json(task, papers))?;
+    } else {
+        ui.line(&format!("{}  {}  {}  {}", task.id, task.status, task.phase, printable(&task.title)))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A task as scripts see it: the keys of its file, and the body.
+pub(super) fn to_json(task: &task::Task, papers: &Papers) -> Value {
+    let mut map = task.to_json();
+    map.insert("body".into(), papers.body().into());
+    Value::Object(map)
+}

@@ -1,0 +1,46 @@
+//! `baton task new`.
+
+use baton_core::task::decide::New;
+use baton_core::task::{Routing, Status};
+use serde_json::Value;
+
+use super::to_json;
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::input::read_text;
+use crate::task_args::TaskNew;
+use crate::ui::Ui;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
+    let body = args.file.as_deref().map(|path| read_text(ctx, path)).transpose()?.unwrap_or_default();
+    let mut metadata = serde_json::Map::new();
+    if args.no_review {
+        metadata.insert("reviewRequired".into(), Value::Bool(false));
+    }
+    let new = New {
+        id: args.id,
+        body,
+        status: if args.ready { Status::Ready } else { Status::Backlog },
+        phase: args.phase,
+        priority: args.priority,
+        routing: Routing { agent: args.agent, role: args.role.map(|role| role.to_string()), tags: args.tag },
+        depends_on: args.depends_on,
+        parent: args.parent,
+        guarded: args.guarded,
+        metadata,
+        ..New::titled(args.title)
+    };
+    let tasks = ctx.tasks(ui)?;
+    let made = tasks.create(&new).map_err(Into::into);
+    let (task, papers) = tasks.finish(ui, made)?;
+    if ui.json {
+        ui.object(&to_json(&task, &papers))?;
+    } else {
+        ui.line(task.id.as_str())?;
+        if task.status == Status::Backlog {
+            ui.hint(&format!("baton task move {} ready --reason \"…\"", task.id));
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,107 @@
+//! `baton task show`.
+
+use baton_core::task::{Board, Papers, Status, Task};
+use baton_store::clock;
+
+use super::to_json;
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::error::Stop;
+use crate::exit::Exit;
+use crate::task_args::TaskName;
+use crate::tasks::find;
+use crate::ui::Ui;
+use crate::ui::color::Mark;
+use crate::ui::text::{printable, printable_lines};
+use crate::ui::time::{ago, duration};
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
+    let read = ctx.board()?;
+    let found = find(&read.board, &args.task);
+    let is_edited = match &found {
+        Ok(id) => !read.edited(read.board.get(id).into_iter()).is_empty(),
+        // Somebody may have put its file there a moment ago.
+        Err(_) => read.has_strangers(),
+    };
+    if is_edited {
+        return take_in(ctx, ui, args);
+    }
+    let id = found?;
+    let Some(task) = read.board.get(&id) else { return Ok(Exit::NotFound) };
+    let papers = read.papers(task)?;
+    show(ui, &read.board, task, &papers)
+}
+
+/// A person changed the file: that is taken in first, and then shown.
+fn take_in(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
+    let tasks = ctx.tasks(ui)?;
+    let answer = (|| {
+        tasks.reconcile_named(&args.task)?;
+        let board = tasks.look(Board::clone)?;
+        let id = find(&board, &args.task)?;
+        let (task, papers) = tasks.task(&id)?;
+        Ok::<_, Stop>((board, task, papers))
+    })();
+    let (board, task, papers) = tasks.finish(ui, answer)?;
+    show(ui, &board, &task, &papers)
+}
+
+fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
+    if ui.json {
+        ui.object(&to_json(task, papers))?;
+        return Ok(Exit::Ok);
+    }
+    let now = clock::now();
+    ui.line(&format!("{}  {}", ui.paint.mark(Mark::Id, task.id.as_str()), printable(&task.title)))?;
+    let mut say = |name: &str, text: String| ui.line(&format!("{name:<11} {}", printable(&text)));
+    say("status", format!("{}, {} {}", task.status, task.phase, ago(task.last_transition_at, now)))?;
+    say("priority", task.priority.to_string())?;
+    if let Some(agent) = &task.routing.agent {
+        say("for", agent.to_string())?;
+    }
+    if let Some(role) = &task.routing.role {
+        say("for role", role.clone())?;
+    }
+    if let Some(lease) = &task.lease {
+        let left = (lease.ends_at().unix_ms() - now.unix_ms()) / 1000;
+        let until = match u64::try_from(left) {
+            Ok(left) => format!("for another {}", duration(left)),
+            Err(_) => "whose time is over".to_owned(),
+        };
+        say("held by", format!("{} with fence {}, {until}", lease.agent, lease.fence))?;
+    }
+    if let Some(why) = task.block_reason() {
+        say("blocked by", why.to_owned())?;
+    }
+    if task.attempts > 0 {
+        say("failed", format!("{} attempts", task.attempts))?;
+    }
+    if let Some(at) = task.not_before.filter(|at| *at > now) {
+        let left = u64::try_from((at.unix_ms() - now.unix_ms()) / 1000).unwrap_or(0);
+        say("waits", format!("another {}", duration(left)))?;
+    }
+    for dependency in &task.depends_on {
+        let status = board.get(dependency).map_or("unknown", |task| task.status.as_str());
+        say("depends on", format!("{dependency} ({status})"))?;
+    }
+    if let Some(parent) = &task.parent {
+        say("part of", parent.to_string())?;
+    }
+    say("trace", task.trace.to_string())?;
+    let body = papers.body();
+    if !body.is_empty() {
+        ui.line("")?;
+        ui.line(printable_lines(&body).trim_end())?;
+    }
+    let next = match task.status {
+        Status::Backlog => Some(format!("baton task move {} ready --reason \"…\"", task.id)),
+        Status::Ready => Some(format!("baton task claim {} --agent NAME", task.id)),
+        Status::Review => Some(format!("baton task approve {}", task.id)),
+        Status::Deadletter => Some(format!("baton task retry {}", task.id)),
+        Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => None,
+    };
+    if let Some(next) = next {
+        ui.hint(&next);
+    }
+    Ok(Exit::Ok)
+}

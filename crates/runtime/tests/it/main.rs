@@ -1,0 +1,3 @@
+//! The engine with real parts: journal, files, clock.
+
+mod sim;
