@@ -28,6 +28,9 @@ const QUIET_WAIT_MAX: Duration = Duration::from_millis(1_000);
 /// Tasks that are looked at one by one; where there are more, everything is looked at.
 const TOUCHED_MAX: usize = 4096;
 
+/// How much more often everything is looked at where the kernel does not tell.
+const BLIND_SHARE: u32 = 10;
+
 /// A watch that goes on until it is ended.
 #[derive(Debug)]
 pub struct Watch {
@@ -97,13 +100,15 @@ impl<T: Fn(Vec<String>)> Watching<T> {
         self.reconcile();
         let mut looked = Instant::now();
         loop {
-            let left = self.every.saturating_sub(looked.elapsed());
+            // Without the kernel's help one has to look oneself, and more often.
+            let every = if kernel.is_some() { self.every } else { self.every / BLIND_SHARE };
+            let left = every.saturating_sub(looked.elapsed());
             let Some(touched) = self.wait(kernel.as_ref(), left) else { return };
-            if touched.is_unsure {
+            if touched.is_unsure || kernel.is_none() {
                 // Folders may be new ones.
                 kernel = subscribe(&self.root).ok();
             }
-            if touched.is_unsure || touched.ids.len() > TOUCHED_MAX || looked.elapsed() >= self.every {
+            if touched.is_unsure || touched.ids.len() > TOUCHED_MAX || looked.elapsed() >= every {
                 self.reconcile();
                 looked = Instant::now();
             } else {
@@ -142,7 +147,6 @@ impl<T: Fn(Vec<String>)> Watching<T> {
             let mut watched = vec![PollFd::new(&self.ended, PollFlags::IN)];
             watched.extend(kernel.map(|kernel| PollFd::new(kernel, PollFlags::IN)));
             match poll(&mut watched, timeout.as_ref()) {
-                Ok(0) | Err(Errno::INTR) if time.is_zero() => return Some(touched),
                 Ok(0) => return Some(touched),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => {
@@ -164,8 +168,8 @@ impl<T: Fn(Vec<String>)> Watching<T> {
     }
 }
 
-/// Asks the kernel to tell what happens in each folder.
-fn subscribe(root: &Path) -> Result<OwnedFd, Errno> {
+/// Asks the kernel to tell what happens in each folder. One that was removed is made again.
+fn subscribe(root: &Path) -> io::Result<OwnedFd> {
     let kernel = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let changes = WatchFlags::CLOSE_WRITE
         | WatchFlags::CREATE
@@ -175,7 +179,9 @@ fn subscribe(root: &Path) -> Result<OwnedFd, Errno> {
         | WatchFlags::ONLYDIR
         | WatchFlags::DONT_FOLLOW;
     for status in Status::ALL {
-        inotify::add_watch(&kernel, root.join(status.to_string()), changes)?;
+        let folder = root.join(status.to_string());
+        std::fs::create_dir_all(&folder)?;
+        inotify::add_watch(&kernel, &folder, changes)?;
     }
     Ok(kernel)
 }

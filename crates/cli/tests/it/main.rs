@@ -29,6 +29,8 @@ mod reading;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_tasks;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;

@@ -13,16 +13,20 @@ use serde_json::{Value, json};
 use crate::support::{Ended, Home, finish, until, wait};
 
 /// A running `baton serve`.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     socket: PathBuf,
     /// What it prints after the first line.
-    said: Option<BufReader<ChildStdout>>,
+    pub(crate) said: Option<BufReader<ChildStdout>>,
 }
 
 impl Serving {
-    fn start(home: &Home) -> Serving {
-        let mut child = home.command(&["serve", "--json"]).spawn().unwrap();
+    pub(crate) fn start(home: &Home) -> Serving {
+        Serving::start_with(home, &[])
+    }
+
+    pub(crate) fn start_with(home: &Home, more: &[&str]) -> Serving {
+        let mut child = home.command(&[&["serve", "--json"], more].concat()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
@@ -40,7 +44,7 @@ impl Serving {
     }
 
     /// Ends it and gives what it said on standard error.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.signal("-TERM");
         drop(self.said.take());
         let mut stderr = String::new();
@@ -59,7 +63,7 @@ impl Drop for Serving {
 }
 
 /// Ids, hashes, keys and times differ from one ledger to the next; the rest must not.
-fn redact(text: &str, home: &Home) -> String {
+pub(crate) fn redact(text: &str, home: &Home) -> String {
     let text = text.replace(&home.path("").display().to_string(), "HOME/");
     let mut out = String::new();
     for word in text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "_-:+/=.".contains(c))) {
@@ -70,10 +74,20 @@ fn redact(text: &str, home: &Home) -> String {
         let is_made =
             ["trc_", "evt_", "key_", "ed25519", "led_", "baton/led_"].iter().any(|p| core.contains(p))
                 || (core.len() >= 20 && !core.contains("HOME") && core.bytes().any(|b| b.is_ascii_digit()));
-        out.push_str(if is_made { "MADE" } else { core });
+        // Times, and how long something takes or took.
+        let is_time = core.starts_with(|c: char| c.is_ascii_digit())
+            && core.bytes().all(|b| b.is_ascii_digit() || b":-.TZsmh".contains(&b))
+            && core.bytes().any(|b| b":Zsmh".contains(&b));
+        out.push_str(match (is_made, is_time) {
+            (true, _) => "MADE",
+            (_, true) => "TIME",
+            _ => core,
+        });
         out.push_str(end);
     }
-    out
+    // On a slow machine a second passes; columns are as wide as what is in them.
+    let out = (1..60).fold(out, |out, n| out.replace(&format!(" {n} s ago"), " just now"));
+    out.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs the same story and gives everything that was said.
