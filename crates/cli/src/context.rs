@@ -1,6 +1,6 @@
 //! Where a command works: the data directory, the directory of secrets, how long it waits. Decided once, from flags and environment.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,6 +21,7 @@ use crate::console::Stdin;
 use crate::error::{CliError, Code, Stop};
 use crate::input::file::Named;
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS, SOCKET_RETRY_MS};
+use crate::serve::call::Rest;
 use crate::serve::{Feeding, HandOver, Owner, socket};
 use crate::ui::Ui;
 use crate::ui::shell;
@@ -85,6 +86,8 @@ pub(crate) struct Context {
     owner: Option<Arc<Owner>>,
     /// Whether standard input was handed out: from then on the command is done here.
     has_begun: Cell<bool>,
+    /// Everything that was read of it, where that is known: with it the command can still be handed over.
+    taken: RefCell<Option<Vec<u8>>>,
     is_fed: bool,
     /// While this holds, Ctrl-C ends the process at once.
     pub(crate) ends_at_once: Arc<AtomicBool>,
@@ -115,7 +118,8 @@ impl Context {
         };
         let given = data_dir.or_else(|| env.path("BATON_DATA_DIR"));
         let has_begun = Cell::new(false);
-        Context { env, given, flags, stdin, here, owner, has_begun, is_fed, ends_at_once }
+        let taken = RefCell::new(None);
+        Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, ends_at_once }
     }
 
     /// Where a path leads that whoever gave the command named.
@@ -143,6 +147,13 @@ impl Context {
             self.has_begun.set(true);
         }
         Ok(self.stdin.clone())
+    }
+
+    /// Says what was read of standard input so far, which is all that was read.
+    pub(crate) fn has_taken(&self, bytes: &[u8]) {
+        if self.owner.is_none() {
+            self.taken.replace(Some(bytes.to_vec()));
+        }
     }
 
     /// Whether the command's input comes on standard input, whatever file it names.
@@ -258,7 +269,16 @@ impl Context {
     /// Opens the ledger for writing and says what had to be mended. Where another process owns it and takes commands, the command is handed
     /// over instead; in the process that owns it, this is what it owns.
     pub(crate) fn write(&self, ui: &Ui) -> Result<Writing, Stop> {
-        self.write_or_pass(ui, !self.has_begun.get())
+        let has_begun = self.has_begun.get();
+        let passes = !has_begun || self.taken.borrow().is_some();
+        match self.write_or_pass(ui, passes) {
+            Err(Stop::HandOver(mut hand_over)) if has_begun => {
+                let taken = self.taken.take().unwrap_or_default();
+                hand_over.feeding = Feeding::Rest(taken, Rest::Stdin(self.stdin.clone()));
+                Err(Stop::HandOver(hand_over))
+            }
+            ended => ended,
+        }
     }
 
     /// The same for a command that can pass on what it has read: it gets [`Stop::HandOver`] also where it has begun, and says in it what is

@@ -63,3 +63,9 @@ pub(crate) const DRAIN_MS_MAX: u64 = 5_000;
 
 /// Longest path of a socket, in bytes; the system's own bound is 107.
 pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 100;
+
+/// How long a caller waits for room in the queue of an owner's socket before it tries again, in milliseconds.
+pub(crate) const CONNECT_MS_MAX: u64 = 1_000;
+
+/// Descriptors that an owner may have open: its own, and five for each command at most.
+pub(crate) const OWNER_FDS: u64 = 4_096;

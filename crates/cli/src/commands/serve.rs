@@ -17,6 +17,7 @@ use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
+use crate::limits::OWNER_FDS;
 use crate::serve::Owner;
 use crate::serve::server::{Poke, Server};
 use crate::serve::socket::Listening;
@@ -36,6 +37,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
         ui.detail("no agents are started");
     }
     let fail = |error: io::Error| CliError::io("serve", layout.root(), &error);
+    allow_descriptors();
     let stopped = stop_on_signals(ctx).map_err(fail)?;
     let (poke, shown) = Poke::pair().map_err(fail)?;
     let listening = Listening::start(ctx, &layout)?;
@@ -77,6 +79,17 @@ fn own(ctx: &Context, ui: &Ui) -> Result<baton_store::Workspace, Stop> {
     match opened? {
         Writing::Own { workspace, .. } => Ok(*workspace),
         Writing::Shared(_) => Err(CliError::new(Code::NotServed, "this process serves already").into()),
+    }
+}
+
+/// Every command that is handed over brings descriptors along. Where more are not allowed, some of many at once are refused.
+fn allow_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(OWNER_FDS, |maximum| maximum.min(OWNER_FDS));
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 

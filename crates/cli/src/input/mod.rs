@@ -85,6 +85,7 @@ pub(crate) fn read_bytes(ctx: &Context, path: &Path, bytes_max: u64) -> Result<V
         ctx.stdin()?.take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
             CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string())
         })?;
+        ctx.has_taken(&bytes);
     } else {
         let named = ctx.name(path);
         let opened = file::open(&named.real).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));

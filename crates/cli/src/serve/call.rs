@@ -80,10 +80,11 @@ impl HandOver {
                 .hint("baton events")),
             None => Ok(Ended::NotBegun),
         };
+        let time = Some(patience.max(Duration::from_millis(1)));
+        stream.set_read_timeout(time).and(stream.set_write_timeout(time)).map_err(io)?;
         let stdin = fed.as_ref().map_or(console.stdin.file().as_fd(), OwnedFd::as_fd);
         frame::send(&stream, &request, [stdin, console.stdout.as_fd(), console.stderr.as_fd()])?;
         drop(fed);
-        stream.set_read_timeout(Some(patience.max(Duration::from_millis(1)))).map_err(io)?;
         match read_byte(&stream) {
             Ok(Some(BEGUN)) => {}
             Ok(Some(REFUSED)) => return Err(frame::read_refusal(&stream).map_err(io)?),

@@ -124,9 +124,10 @@ pub(crate) fn send(stream: &UnixStream, request: &Request, fds: [BorrowedFd<'_>;
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&fds));
     let sent = sendmsg(stream, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL);
-    // An owner that ends meanwhile shows when its answer is read.
-    if let Ok(count) = sent {
-        let _ = (&*stream).write_all(&frame[count..]);
+    // What is not whole is not taken; an owner that ends meanwhile shows when its answer is read.
+    let is_whole = sent.is_ok_and(|count| (&*stream).write_all(&frame[count..]).is_ok());
+    if !is_whole {
+        let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     Ok(())
 }

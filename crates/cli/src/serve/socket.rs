@@ -9,14 +9,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use baton_ledger::hash::sha256;
 use baton_store::Layout;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::limits::SOCKET_PATH_BYTES_MAX;
+use crate::limits::{CONNECT_MS_MAX, SOCKET_PATH_BYTES_MAX};
 
 /// The name of the socket of a data directory.
 fn name(layout: &Layout) -> io::Result<String> {
@@ -29,9 +31,16 @@ fn name(layout: &Layout) -> io::Result<String> {
 pub(crate) fn connect(ctx: &Context, layout: &Layout) -> Option<UnixStream> {
     let name = name(layout).ok()?;
     let dirs = [ctx.runtime_dir(), ctx.state_dir().ok()];
-    let stream =
-        dirs.into_iter().flatten().find_map(|dir| at(&dir, &name, |path| UnixStream::connect(path)).ok())?;
+    let stream = dirs.into_iter().flatten().find_map(|dir| at(&dir, &name, reach).ok())?;
     is_ours(&stream).then_some(stream)
+}
+
+/// Connects, but waits only so long for an owner whose queue is full.
+fn reach(path: &Path) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(Duration::from_millis(CONNECT_MS_MAX)))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
 }
 
 /// Whether the other end belongs to the same user.

@@ -393,6 +393,47 @@ fn a_stream_that_began_before_the_owner_goes_on_through_it() {
 }
 
 #[test]
+fn owners_that_come_and_go_in_good_order_cost_no_caller_anything() {
+    let home = Home::new();
+    let trace = home.trace();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4)
+            .map(|n| {
+                let (home, trace) = (&home, &trace);
+                scope.spawn(move || {
+                    (0..25).for_each(|i| {
+                        let note = json!({"type": "note", "payload": {"i": i}});
+                        home.append(trace, &format!("agent-{n}"), &note);
+                    });
+                })
+            })
+            .collect();
+        while callers.iter().any(|caller| !caller.is_finished()) {
+            Serving::start(&home).stop();
+        }
+    });
+    assert_eq!(home.events().len(), 102);
+    home.run(&["verify"]).expect(0);
+}
+
+#[test]
+fn what_was_typed_before_there_was_an_owner_is_not_lost() {
+    let home = Home::new().with_env("BATON_LOCK_WAIT_MS", "3000");
+    let mut child = home.command(&["task", "new", "Typed", "-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(b"What was typed.\n").unwrap();
+    // When its pipe is empty, it reads.
+    until("it has read", || rustix::io::ioctl_fionread(&pipe) == Ok(0));
+    let serving = Serving::start(&home);
+    drop(pipe);
+    let ended = finish(child, None);
+    ended.expect(0);
+    let shown = home.run(&["task", "show", ended.stdout.trim()]);
+    assert!(shown.stdout.contains("What was typed."), "{shown:?}");
+    serving.stop();
+}
+
+#[test]
 fn a_long_path_and_a_runtime_directory_lead_to_the_same_owner() {
     let home = Home::new();
     let long = home.path(&"x".repeat(120));
