@@ -146,6 +146,16 @@ pub(crate) enum Command {
     ///   baton doctor --fix
     #[command(verbatim_doc_comment)]
     Doctor(Doctor),
+    /// Own the data directory, do what is due, and take other commands
+    ///
+    /// As long as it runs, every command that writes is done by it: with the same output and the same
+    /// exit code, and without waiting for others. Leases and heartbeats that run out are acted on, and
+    /// what a person changes in the files of tasks is taken in. Ctrl-C or SIGTERM ends it.
+    ///
+    /// Example:
+    ///   baton serve
+    #[command(verbatim_doc_comment)]
+    Serve(Serve),
     /// Show the configuration and where it comes from
     ///
     /// A flag comes before a BATON_ variable, that before `baton.toml` in the data directory, that before
@@ -401,6 +411,13 @@ pub(crate) struct Replay {
     /// Rebuild the state as it was at this position
     #[arg(long, value_name = "POS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) until: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Start no agents by itself
+    #[arg(long)]
+    pub(crate) no_dispatch: bool,
 }
 
 #[derive(Debug, Args)]

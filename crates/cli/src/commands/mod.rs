@@ -12,6 +12,7 @@ mod init;
 mod man;
 mod replay;
 mod send;
+mod serve;
 mod standing;
 mod status;
 mod task;
@@ -40,6 +41,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Events(args)) => events::run(ctx, ui, &args),
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),
         Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
+        Some(Command::Serve(args)) => serve::run(ctx, ui, &args),
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),

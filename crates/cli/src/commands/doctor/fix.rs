@@ -19,9 +19,15 @@ use crate::ui::text::count;
 /// Mends what it can and says what it did.
 pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>, Stop> {
     let mut done = Vec::new();
+    // Before anything is touched: whoever owns the data directory does the rest too.
+    ctx.reach()?;
     restrict(ctx, layout, &mut done)?;
     // Opening recovers; where that is refused, nothing else is touched either.
     let writing = ctx.write(ui)?;
+    if writing.is_shared() {
+        ui.note("the index is in use by the process that owns the data directory, and stays as it is");
+        return Ok(done);
+    }
     for name in &writing.opening.quarantined {
         let kept = layout.quarantine().join(name);
         done.push(format!("a write that was cut off was set aside in {}", kept.display()));
