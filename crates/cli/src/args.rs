@@ -165,6 +165,15 @@ pub(crate) enum Command {
     ///   baton config show --origin
     #[command(verbatim_doc_comment, subcommand)]
     Config(Config),
+    /// See which notifications could not be delivered, and try again
+    ///
+    /// People are told when a task comes to review, is blocked, done or given up: by `notify.command` and
+    /// `notify.webhook` of the configuration.
+    ///
+    /// Example:
+    ///   baton notify ls
+    #[command(verbatim_doc_comment, subcommand)]
+    Notify(Notify),
     /// Explain the code of an error or of a finding
     ///
     /// Without a code it lists them all.
@@ -425,6 +434,28 @@ pub(crate) struct Doctor {
     /// Mend what can be mended: torn tail, index, permissions of keys
     #[arg(long)]
     pub(crate) fix: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Notify {
+    /// List what was given up
+    #[command(verbatim_doc_comment)]
+    Ls,
+    /// Try what was given up again
+    #[command(verbatim_doc_comment)]
+    Retry,
+    /// Deliver what waits, and end
+    ///
+    /// Done by itself after every command that moved a task, and by `baton serve`.
+    #[command(verbatim_doc_comment)]
+    Flush(NotifyFlush),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NotifyFlush {
+    /// Tell of what happened after this position, too
+    #[arg(long, value_name = "POS")]
+    pub(crate) since: Option<u64>,
 }
 
 #[derive(Debug, Args)]

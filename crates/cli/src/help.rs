@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Work", &["init", "task", "send", "exit", "ci", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["serve", "config", "doctor", "explain", "completions", "man"]),
+    ("Operate", &["serve", "config", "doctor", "notify", "explain", "completions", "man"]),
 ];
 
 /// The whole command, with its help grouped by intent.

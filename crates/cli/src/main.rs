@@ -15,6 +15,7 @@ mod input;
 mod limits;
 mod lines;
 mod nearest;
+mod notices;
 mod serve;
 mod task_args;
 mod tasks;

@@ -19,14 +19,22 @@ use crate::config::{self, OnFailure};
 use crate::context::{Context, Writing, disk};
 use crate::error::{CliError, Code, Stop};
 use crate::limits::CANDIDATES_MAX;
+use crate::notices;
 use crate::serve::Owner;
 use crate::ui::Ui;
 
 /// The tasks of a data directory, to be changed: opened and saved by this command, or those of the process that owns the directory.
 #[derive(Debug)]
 pub(crate) enum Tasks {
-    Own { engine: Box<Engine>, writing: Writing },
+    Own { engine: Box<Engine>, writing: Writing, after: After },
     Shared(Arc<Owner>),
+}
+
+/// What is done once the data directory is free again.
+#[derive(Debug)]
+pub(crate) struct After {
+    here: Option<PathBuf>,
+    settings: Box<config::Settings>,
 }
 
 impl std::ops::Deref for Tasks {
@@ -46,8 +54,10 @@ impl Context {
         match self.write(ui)? {
             Writing::Shared(owner) => Ok(Tasks::Shared(owner)),
             writing => {
+                let settings = self.settings(Some(writing.layout.root()))?;
                 let engine = Box::new(self.open_engine(&writing)?);
-                Ok(Tasks::Own { engine, writing })
+                let after = After { here: self.here().ok(), settings: Box::new(settings) };
+                Ok(Tasks::Own { engine, writing, after })
             }
         }
     }
@@ -61,7 +71,7 @@ impl Context {
     }
 
     /// Where the work is: beside `.baton`, else where the command was typed.
-    fn work_dir(&self, data_dir: &Path) -> PathBuf {
+    pub(crate) fn work_dir(&self, data_dir: &Path) -> PathBuf {
         let here = || self.here().unwrap_or_else(|_| PathBuf::from("."));
         match data_dir.canonicalize() {
             Ok(dir) if dir.file_name().is_some_and(|name| name == ".baton") => {
@@ -151,13 +161,15 @@ impl Tasks {
     pub(crate) fn close(self, ui: &Ui) -> Result<(), Stop> {
         let (notices, own) = match self {
             Tasks::Shared(owner) => (owner.take_notices(), None),
-            Tasks::Own { engine, writing } => (engine.take_notices(), Some((engine, writing))),
+            Tasks::Own { engine, writing, after } => (engine.take_notices(), Some((engine, writing, after))),
         };
         notices.iter().for_each(|notice| ui.warn(notice));
-        if let Some((engine, writing)) = own {
+        if let Some((engine, writing, after)) = own {
+            let (moved, layout) = (engine.take_moved(), writing.layout.clone());
             // It is a projection: whoever opens next makes what is missing.
             let _ = engine.close();
             writing.close(ui)?;
+            notices::tell_beside(after.here.as_deref(), &layout, &after.settings, &moved);
         }
         Ok(())
     }

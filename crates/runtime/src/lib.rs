@@ -4,6 +4,7 @@
 
 pub mod ci;
 pub mod clock;
+pub mod dispatch;
 pub mod engine;
 pub mod limits;
 pub mod notify;

@@ -5,6 +5,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::dispatch::{Dispatcher, dispatch};
 use crate::engine::{Engine, Fault, Ticked};
 
 /// Wakes a scheduler, and ends it.
@@ -37,7 +38,7 @@ impl Wake {
     }
 
     /// Waits for at most this long, and says whether to go on.
-    fn wait(&self, time: Duration) -> bool {
+    pub fn wait(&self, time: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(asked, time, |asked| !asked.wakes && !asked.ends);
         let (mut asked, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -57,10 +58,17 @@ const SOON: Duration = Duration::from_millis(2);
 pub struct Scheduler;
 
 impl Scheduler {
-    /// Runs until it is ended. `told` hears of every round.
-    pub fn run(engine: &Engine, poll: Duration, wake: &Wake, told: impl Fn(&Result<Ticked, Fault>)) {
+    /// Runs until it is ended. Where there is a dispatcher, what may start is started; `told` hears of every round.
+    pub fn run(
+        engine: &Engine,
+        poll: Duration,
+        wake: &Wake,
+        dispatcher: Option<&dyn Dispatcher>,
+        told: impl Fn(&Result<Ticked, Fault>),
+    ) {
         loop {
-            let ticked = engine.tick();
+            let ticked = round(engine, dispatcher);
+            engine.sign_heads();
             told(&ticked);
             let time = match &ticked {
                 Err(_) => RETRY.min(poll),
@@ -77,4 +85,16 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// What is due, then what may start.
+fn round(engine: &Engine, dispatcher: Option<&dyn Dispatcher>) -> Result<Ticked, Fault> {
+    let mut ticked = engine.tick()?;
+    if let Some(dispatcher) = dispatcher {
+        let started = dispatch(engine, dispatcher)?;
+        ticked.acted.extend(started.into_iter().map(|assignment| assignment.task));
+        let next = engine.look(|board| board.next_start(engine.now()))?;
+        ticked.next = [ticked.next, next].into_iter().flatten().min();
+    }
+    Ok(ticked)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use baton_core::task::Board;
 use baton_runtime::scheduler::Scheduler;
 use baton_runtime::watch::Watch;
 use baton_store::lock;
@@ -14,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::Serve;
 use crate::commands::Ended;
+use crate::commands::beside::{Checks, Told};
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -46,6 +48,8 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     let poll = settings.scheduler.poll;
     let scheduler = start_scheduler(&owner, poll, &poke).map_err(fail)?;
     let watch = start_watch(&owner, poll * POLLS_PER_LOOK, &poke).map_err(fail)?;
+    let checks = Checks::start(&owner, &settings, &poke).map_err(fail)?;
+    let told = Told::start(ctx, &layout, &settings)?;
     if ui.json {
         ui.object(&json!({"v": 1, "listening": path, "pid": std::process::id()}))?;
     } else {
@@ -54,7 +58,12 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     ui.flush()?;
 
     let server = Server { owner: owner.clone(), listening, shown, stopped, poke };
-    let served = server.run(|| show(ui, &owner));
+    let served = server.run(|| {
+        show(ui, &owner, &told);
+        checks.wake();
+    });
+    checks.end();
+    told.end(ui);
     owner.wake.end();
     watch.end();
     let _ = scheduler.join();
@@ -115,7 +124,7 @@ fn start_scheduler(
 ) -> io::Result<std::thread::JoinHandle<()>> {
     let (owner, poke) = (owner.clone(), poke.clone());
     std::thread::Builder::new().name("scheduler".into()).spawn(move || {
-        Scheduler::run(&owner.engine, poll, &owner.wake, |ticked| {
+        Scheduler::run(&owner.engine, poll, &owner.wake, None, |ticked| {
             if let Err(fault) = ticked {
                 owner.tell(vec![format!("what is due could not be done: {fault}")]);
             }
@@ -137,8 +146,10 @@ fn start_watch(owner: &Arc<Owner>, every: Duration, poke: &Arc<Poke>) -> io::Res
 }
 
 /// Shows what happened since.
-fn show(ui: &mut Ui, owner: &Owner) {
-    for moved in owner.engine.take_moved() {
+fn show(ui: &mut Ui, owner: &Owner, told: &Told) {
+    let moved = owner.engine.take_moved();
+    told.tell(&moved, || owner.engine.look(Board::pos).unwrap_or(0));
+    for moved in moved {
         // Whoever read this has gone, which is no reason to stop working.
         let _ = if ui.json {
             ui.object(&json!({"v": 1, "moved": {
