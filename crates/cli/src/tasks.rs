@@ -83,9 +83,7 @@ impl Context {
 
     /// The board as it is, without a lock.
     pub(crate) fn board(&self) -> Result<ReadBoard, Stop> {
-        let visit = self.visit()?;
-        let Saved { board, projected } = read_board(&visit)?;
-        Ok(ReadBoard { visit, board, projected })
+        ReadBoard::of(self.visit()?)
     }
 }
 
@@ -116,6 +114,11 @@ pub(crate) struct ReadBoard {
 }
 
 impl ReadBoard {
+    pub(crate) fn of(visit: Visit) -> Result<Self, Stop> {
+        let Saved { board, projected } = read_board(&visit)?;
+        Ok(ReadBoard { visit, board, projected })
+    }
+
     pub(crate) fn papers(&self, task: &Task) -> Result<Papers, Stop> {
         Ok(fold(&self.visit.reader, task, None)?.1)
     }

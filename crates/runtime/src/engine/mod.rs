@@ -31,7 +31,7 @@ use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
 use baton_store::tasks::fold::{catch_up, fold};
-use baton_store::tasks::table::Table;
+use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
 use baton_store::{AppendError, Journal, Layout};
 
@@ -408,15 +408,9 @@ impl Engine {
         }
         let State { table, board, projected, changed, .. } = state;
         let ground = &self.ground;
-        table.save(
-            &*ground.disk,
-            &ground.ledger_key,
-            board,
-            projected,
-            changed,
-            &ground.boot,
-            ground.journal.end(),
-        )?;
+        let (boot, journal_end) = (ground.boot.as_str(), ground.journal.end());
+        let saving = Saving { board, projected, changed, boot, journal_end };
+        table.save(&*ground.disk, &ground.ledger_key, &saving)?;
         state.changed.clear();
         Ok(())
     }

@@ -44,6 +44,17 @@ pub struct Loaded {
     pub table: Table,
 }
 
+/// What is to be saved.
+#[derive(Debug, Clone, Copy)]
+pub struct Saving<'a> {
+    pub board: &'a Board,
+    pub projected: &'a BTreeMap<TaskId, Projected>,
+    /// The tasks whose rows are out of date.
+    pub changed: &'a BTreeSet<TaskId>,
+    pub boot: &'a str,
+    pub journal_end: Option<(u64, u64)>,
+}
+
 /// The saved board, to be saved on.
 #[derive(Debug)]
 pub struct Table {
@@ -88,16 +99,8 @@ impl Table {
     }
 
     /// Saves the rows that changed. Nothing is synced: what a crash takes away is made again.
-    pub fn save(
-        &mut self,
-        disk: &dyn Disk,
-        key: &SecretKey,
-        board: &Board,
-        projected: &BTreeMap<TaskId, Projected>,
-        changed: &BTreeSet<TaskId>,
-        boot: &str,
-        journal_end: Option<(u64, u64)>,
-    ) -> io::Result<()> {
+    pub fn save(&mut self, disk: &dyn Disk, key: &SecretKey, saving: &Saving<'_>) -> io::Result<()> {
+        let Saving { board, projected, changed, boot, journal_end } = *saving;
         let is_due = self.rows + changed.len() as u64 > 4 * board.len() as u64 + 64;
         let is_new = self.length == 0 || is_due;
         if is_new {

@@ -39,6 +39,17 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     let writing = ctx.write(ui)?;
     let events = count(writing.journal.size(), "event");
     writing.close(ui)?;
+    // The board and the files of tasks went with the index: opening makes both from the ledger.
+    let tasks = ctx.tasks(ui)?;
+    let reconciled = tasks.reconcile().map_err(Stop::from);
+    let reconciled = tasks.finish(ui, reconciled)?;
+    reconciled.notices.iter().for_each(|notice| ui.warn(notice));
+    if reconciled.looked_at > 0 {
+        ui.note(&format!(
+            "the files of {} were compared with the ledger",
+            count(reconciled.looked_at as u64, "task")
+        ));
+    }
     if was_broken {
         done.push(format!("the index was missing or damaged, and was rebuilt from {events}"));
     } else {
