@@ -13,6 +13,10 @@ mod doctor;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod examples_aof;
+#[cfg(test)]
+mod examples_exit;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod help;
@@ -30,6 +34,8 @@ mod reading;
 mod support;
 #[cfg(test)]
 mod surroundings;
+#[cfg(test)]
+mod task_support;
 #[cfg(test)]
 mod trace;
 #[cfg(test)]
