@@ -27,6 +27,10 @@ mod hostile;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod phases;
+#[cfg(test)]
 mod prove;
 #[cfg(test)]
 mod reading;
