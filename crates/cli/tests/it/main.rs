@@ -9,6 +9,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod dependencies;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod events;
@@ -26,6 +28,8 @@ mod hints;
 mod hostile;
 #[cfg(test)]
 mod init;
+#[cfg(test)]
+mod leases;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
