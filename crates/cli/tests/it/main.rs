@@ -9,9 +9,15 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod dependencies;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod events;
+#[cfg(test)]
+mod examples_aof;
+#[cfg(test)]
+mod examples_exit;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
@@ -22,6 +28,12 @@ mod hints;
 mod hostile;
 #[cfg(test)]
 mod init;
+#[cfg(test)]
+mod leases;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod phases;
 #[cfg(test)]
 mod prove;
 #[cfg(test)]
@@ -34,6 +46,8 @@ mod serve_tasks;
 mod support;
 #[cfg(test)]
 mod surroundings;
+#[cfg(test)]
+mod task_support;
 #[cfg(test)]
 mod trace;
 #[cfg(test)]

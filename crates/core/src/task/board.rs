@@ -137,10 +137,13 @@ impl Board {
             return Ok(());
         };
         let is_own = at.trace == task.trace;
-        let (applied, has_moved) = match event {
+        let (mut has_moved, mut is_edited) = (false, false);
+        let applied = match event {
             Ok(Some(event)) => {
                 task.apply(&event, at);
-                (Ok(()), matches!(event, TaskEvent::Transitioned(_)))
+                has_moved = matches!(event, TaskEvent::Transitioned(_));
+                is_edited = matches!(event, TaskEvent::Edited(_));
+                Ok(())
             }
             // An event of another kind counts where it is in the task's own trace.
             other => {
@@ -148,10 +151,15 @@ impl Board {
                     task.advance(at);
                     task.is_closed |= matches!(payload, Payload::TraceClosed { .. });
                 }
-                (other.map(drop), false)
+                other.map(drop)
             }
         };
         let is_done = task.status == Status::Done;
+        if is_edited {
+            // What it waits for may be another now: nothing that is open, or something that is.
+            let is_free = self.open_dependencies(&task).next().is_none();
+            task.promotable = is_free && (task.promotable || task.is_blocked_by_dependencies());
+        }
         self.insert(task);
         if is_done && has_moved {
             self.mark_promotable(&id);
@@ -164,8 +172,7 @@ impl Board {
         let waits = |task: &&Task| {
             let is_waiting = match task.status {
                 Status::Backlog => true,
-                Status::Blocked => task.block_reason() == Some(BLOCKED_BY_DEPENDENCIES),
-                _ => false,
+                _ => task.is_blocked_by_dependencies(),
             };
             is_waiting && self.open_dependencies(task).next().is_none()
         };

@@ -217,6 +217,11 @@ impl Task {
         self.metadata.get("blockReason").and_then(Value::as_str)
     }
 
+    /// Whether it waits for other tasks and for nothing else.
+    pub fn is_blocked_by_dependencies(&self) -> bool {
+        self.status == Status::Blocked && self.block_reason() == Some(super::BLOCKED_BY_DEPENDENCIES)
+    }
+
     /// The live run, which is the one that the lease is for.
     pub fn live_run(&self) -> Option<&Run> {
         let lease = self.lease.as_ref()?;

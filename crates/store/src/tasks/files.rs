@@ -490,7 +490,8 @@ fn run_json(task: &Task, run: &Run) -> Value {
         Some(end) => {
             let is_expired =
                 end.reason.starts_with("stale_heartbeat") || end.reason.starts_with("lease_expired");
-            let status = match (end.failed, task.said.report.is_some()) {
+            let has_spoken = task.said.report.is_some() || task.said.signal.is_some();
+            let status = match (end.failed, has_spoken) {
                 (true, _) => "failed",
                 (false, true) => "completed",
                 (false, false) => "abandoned",

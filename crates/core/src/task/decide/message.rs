@@ -242,8 +242,16 @@ fn complete(
 fn update_status(mut act: Act<'_>, told: &Told, update: &StatusUpdate) -> Result<Decided, Rejection> {
     expect_sender(&act.task, &told.message)?;
     let by = receive(&mut act, told);
+    // An agent asks for a review, for help, or to be relieved. A person may also end a task; who works on it is said by a claim alone.
+    let is_person = is_operator(&told.message.from);
     let may_ask = |to: Status| {
-        matches!(to, Status::Review | Status::Blocked | Status::Ready) && act.task.status.may_become(to)
+        let is_askable = match to {
+            Status::Review | Status::Blocked | Status::Ready => true,
+            Status::Done => is_person && act.board.open_dependencies(&act.task).next().is_none(),
+            Status::Backlog | Status::Cancelled | Status::Deadletter => is_person,
+            Status::InProgress => false,
+        };
+        is_askable && act.task.status.may_become(to)
     };
     match update.status.filter(|to| may_ask(*to)) {
         Some(to) => {
