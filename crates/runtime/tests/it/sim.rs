@@ -451,8 +451,8 @@ fn simulate(seed: u64) -> u64 {
 
 #[test]
 fn a_power_cut_between_any_two_effects_loses_and_doubles_nothing() {
-    let seeds = from_env("BATON_SIM_SEEDS", 10_000);
-    let first = from_env("BATON_SIM_SEED", 0);
+    let seeds = from_env("BATON_TASK_SEEDS", 10_000);
+    let first = from_env("BATON_TASK_SEED", 0);
     within(600, "the simulation of tasks", move || {
         let next = AtomicU64::new(0);
         let done = AtomicU64::new(0);
@@ -469,7 +469,7 @@ fn a_power_cut_between_any_two_effects_loses_and_doubles_nothing() {
                             Ok(count) => drop(done.fetch_add(count, Ordering::Relaxed)),
                             Err(panic) => {
                                 eprintln!(
-                                    "repeat with: BATON_SIM_SEED={seed} BATON_SIM_SEEDS=1 cargo test -p baton-runtime --test it power_cut"
+                                    "repeat with: BATON_TASK_SEED={seed} BATON_TASK_SEEDS=1 cargo test -p baton-runtime --test it power_cut"
                                 );
                                 std::panic::resume_unwind(panic);
                             }
