@@ -87,7 +87,7 @@ impl Engine {
         ttl_ms: Option<i64>,
         session: Option<Token>,
     ) -> Result<Claimed, Fault> {
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(task)?;
         let moment = self.ground.clock.moment();
         let claim = Claim {
             task: task.clone(),
@@ -104,7 +104,7 @@ impl Engine {
 
     /// Keeps a lease alive, and gives the moment at which it now ends.
     pub fn beat(&self, holder: &Holder) -> Result<Timestamp, Fault> {
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(&holder.task)?;
         let moment = self.ground.clock.moment();
         let (beat, _) = self.act(&mut state, |board, _| {
             let beat = board.beat(holder, moment)?;
@@ -134,7 +134,7 @@ impl Engine {
             Err(rejection) => return self.refuse_message(rejection),
         };
         let digest = message_digest(&message);
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(&message.task)?;
         let task = state.board.get(&message.task).cloned();
         let raw = Value::Object(message.raw.clone());
         let is_large = bytes.len() > INLINE_BYTES_MAX || depth(&raw) > INLINE_DEPTH_MAX;
@@ -213,6 +213,13 @@ impl Engine {
         Ok(state)
     }
 
+    /// The same for a call about one task: what a person did to its file came first.
+    pub(super) fn ready_for(&self, id: &TaskId) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
+        let mut state = self.ready()?;
+        self.take_edits_of(&mut state, id)?;
+        Ok(state)
+    }
+
     fn ask(
         &self,
         id: &TaskId,
@@ -222,8 +229,7 @@ impl Engine {
             baton_core::task::decide::Moment,
         ) -> Result<baton_core::task::decide::Decided, Refusal>,
     ) -> Result<(Task, Papers), Fault> {
-        let mut state = self.ready()?;
-        self.take_edits_of(&mut state, id)?;
+        let mut state = self.ready_for(id)?;
         let moment = self.ground.clock.moment();
         self.act(&mut state, |board, settings| Ok(((), decide(board, settings, moment)?)))?;
         // A task that is done may free others.

@@ -107,6 +107,7 @@ impl Engine {
             operator: None,
             notices: Vec::new(),
             moved: Vec::new(),
+            refused: None,
             is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, state: Mutex::new(state) };
