@@ -135,7 +135,7 @@ impl ReadBoard {
         tasks.filter(is_edited).map(|task| task.id.clone()).collect()
     }
 
-    /// Whether a folder of tasks has a file that no task is known for.
+    /// Whether a folder of tasks has a file that no task is known for, or that belongs into another.
     pub(crate) fn has_strangers(&self) -> bool {
         let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return false };
         baton_core::task::Status::ALL.iter().any(|status| {
@@ -143,7 +143,7 @@ impl ReadBoard {
             names
                 .iter()
                 .filter_map(|name| name.strip_suffix(".md")?.parse::<TaskId>().ok())
-                .any(|id| self.board.get(&id).is_none())
+                .any(|id| self.board.get(&id).is_none_or(|task| task.status != *status))
         })
     }
 }

@@ -47,6 +47,8 @@ mod support;
 #[cfg(test)]
 mod surroundings;
 #[cfg(test)]
+mod task_files;
+#[cfg(test)]
 mod task_support;
 #[cfg(test)]
 mod trace;

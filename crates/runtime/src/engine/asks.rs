@@ -87,7 +87,7 @@ impl Engine {
         ttl_ms: Option<i64>,
         session: Option<Token>,
     ) -> Result<Claimed, Fault> {
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(task)?;
         let moment = self.ground.clock.moment();
         let claim = Claim {
             task: task.clone(),
@@ -95,6 +95,7 @@ impl Engine {
             ttl_ms: ttl_ms.unwrap_or(self.settings.lease_ttl_ms),
             beat_ttl_ms: self.settings.beat_ttl_ms,
             session,
+            beaten_until: self.beaten_until(&state, task),
         };
         let (run, _) = self.act(&mut state, |board, _| Ok(board.claim(&claim, moment)?))?;
         let lease = state.board.get(task).and_then(|task| task.lease.clone());
@@ -104,8 +105,9 @@ impl Engine {
 
     /// Keeps a lease alive, and gives the moment at which it now ends.
     pub fn beat(&self, holder: &Holder) -> Result<Timestamp, Fault> {
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(&holder.task)?;
         let moment = self.ground.clock.moment();
+        let holder = &Holder { beaten_until: self.beaten_until(&state, &holder.task), ..holder.clone() };
         let (beat, _) = self.act(&mut state, |board, _| {
             let beat = board.beat(holder, moment)?;
             Ok(((beat.expires_at, beat.beat_until), beat.decided))
@@ -124,7 +126,16 @@ impl Engine {
 
     /// Gives a task back.
     pub fn release(&self, holder: &Holder) -> Result<(Task, Papers), Fault> {
-        self.ask(&holder.task, |board, _, moment| board.release(holder, moment))
+        let holder = Holder { beaten_until: self.beaten_until(&self.lock(), &holder.task), ..holder.clone() };
+        self.ask(&holder.task, |board, _, moment| board.release(&holder, moment))
+    }
+
+    /// How far the last beat of a task's holder reaches, where its lease looks over and may not be.
+    fn beaten_until(&self, state: &State, id: &TaskId) -> Option<Timestamp> {
+        let task = state.board.get(id)?;
+        task.lease.as_ref().filter(|lease| lease.is_over(self.now(), None))?;
+        let beat = self.files.heartbeat(id, task.live_run()?.id)?;
+        Some(beat.until.min(beat.lease_until))
     }
 
     /// Routes one message. What is refused is recorded; what is no message is not.
@@ -134,7 +145,7 @@ impl Engine {
             Err(rejection) => return self.refuse_message(rejection),
         };
         let digest = message_digest(&message);
-        let mut state = self.ready()?;
+        let mut state = self.ready_for(&message.task)?;
         let task = state.board.get(&message.task).cloned();
         let raw = Value::Object(message.raw.clone());
         let is_large = bytes.len() > INLINE_BYTES_MAX || depth(&raw) > INLINE_DEPTH_MAX;
@@ -213,6 +224,13 @@ impl Engine {
         Ok(state)
     }
 
+    /// The same for a call about one task: what a person did to its file came first.
+    pub(super) fn ready_for(&self, id: &TaskId) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
+        let mut state = self.ready()?;
+        self.take_edits_of(&mut state, id)?;
+        Ok(state)
+    }
+
     fn ask(
         &self,
         id: &TaskId,
@@ -222,8 +240,7 @@ impl Engine {
             baton_core::task::decide::Moment,
         ) -> Result<baton_core::task::decide::Decided, Refusal>,
     ) -> Result<(Task, Papers), Fault> {
-        let mut state = self.ready()?;
-        self.take_edits_of(&mut state, id)?;
+        let mut state = self.ready_for(id)?;
         let moment = self.ground.clock.moment();
         self.act(&mut state, |board, settings| Ok(((), decide(board, settings, moment)?)))?;
         // A task that is done may free others.

@@ -46,6 +46,7 @@ impl Engine {
             sha256(&canonical::to_bytes(&value).unwrap_or_default())
         };
         // Files are read before anything is decided; what is decided does not wait for them.
+        drop(self.ready_for(id)?);
         let (task, _) = self.task(id)?;
         let is_news =
             task.lease.is_some() && task.said.signal.as_ref().is_none_or(|before| before.digest != digest);
@@ -62,8 +63,7 @@ impl Engine {
             artifacts: gathered.artifacts,
             warnings: gathered.warnings.clone(),
         };
-        let mut state = self.lock();
-        self.tick_locked(&mut state)?;
+        let mut state = self.ready_for(id)?;
         let moment = self.ground.clock.moment();
         let ((phase, next_phase), _) = self.act(&mut state, |board, _| {
             let submitted = board.submit(&submit, moment)?;

@@ -33,6 +33,13 @@ pub(super) struct Edited {
 impl Engine {
     /// Takes in what a person saved, or says why not. Nothing of it is lost either way.
     pub(super) fn take_displaced(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
+        if state
+            .refused
+            .as_ref()
+            .is_some_and(|(id, digest)| *id == found.id && *digest == sha256(&found.bytes))
+        {
+            return Ok(());
+        }
         let Some(task) = state.board.get(&found.id).cloned() else {
             return self.take_new(state, &found.id, found.status, &found.bytes);
         };
@@ -108,8 +115,11 @@ impl Engine {
         let reason: String = reason.chars().take(1024).collect();
         let refused = RefusedEdit { task: id.clone(), reason, quarantine: Some(name), file: None };
         let moment = self.ground.clock.moment();
-        self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?)))?;
-        Ok(())
+        // Recording it writes the task's file anew, and so comes across what was just refused.
+        state.refused = Some((id.clone(), sha256(bytes)));
+        let recorded = self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?)));
+        state.refused = None;
+        recorded.map(drop)
     }
 
     /// Compares a file with what Baton wrote at the revision that it names.

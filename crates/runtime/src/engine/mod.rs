@@ -20,7 +20,7 @@ use baton_core::roles::must_be_signed;
 use baton_core::task::apply::At;
 use baton_core::task::decide::{Decided, Rules};
 use baton_core::task::{Board, Papers, Status, Task};
-use baton_core::{Role, TaskId, Timestamp, TraceId};
+use baton_core::{Digest, Role, TaskId, Timestamp, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal as Unsealed};
@@ -117,6 +117,8 @@ struct State {
     moved: Vec<Moved>,
     /// Traces that ended, whose heads are to be signed.
     ended: Vec<TraceId>,
+    /// A file that is being refused at this moment: met again, it is no news.
+    refused: Option<(TaskId, Digest)>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }

@@ -92,6 +92,7 @@ impl Life<'_> {
             task: id.clone(),
             agent: lease.agent.clone(),
             fence: lease.fence,
+            beaten_until: None,
         });
         match choice {
             3..6 => drop(engine.claim(&id, &name, None, None)?),
