@@ -22,11 +22,45 @@ enum Node {
 
 type Nodes = BTreeMap<String, Node>;
 
+/// What was at the paths that one operation changed.
+type Change = Vec<(String, Option<Node>)>;
+
+impl Inner {
+    /// Puts something at a path, or takes it away, and remembers what was there.
+    fn set(&mut self, change: &mut Change, path: String, node: Option<Node>) {
+        let before = match node {
+            Some(node) => self.nodes.insert(path.clone(), node),
+            None => self.nodes.remove(&path),
+        };
+        change.push((path, before));
+    }
+
+    /// Takes a node and everything below it out.
+    fn take(&mut self, change: &mut Change, path: &str) -> io::Result<Vec<(String, Node)>> {
+        let below = format!("{path}/");
+        let names: Vec<String> =
+            self.nodes.keys().filter(|name| *name == path || name.starts_with(&below)).cloned().collect();
+        if names.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let taken = names.iter().filter_map(|name| self.nodes.get_key_value(name));
+        let taken = taken.map(|(name, node)| (name.clone(), node.clone())).collect();
+        names.into_iter().for_each(|name| self.set(change, name, None));
+        Ok(taken)
+    }
+
+    fn put(&mut self, change: &mut Change, taken: Vec<(String, Node)>, from: &str, to: &str) {
+        for (name, node) in taken {
+            self.set(change, format!("{to}{}", &name[from.len()..]), Some(node));
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     nodes: Nodes,
-    /// How it was before each of the last changes.
-    before: Vec<Nodes>,
+    /// What each of the last changes replaced, the newest last.
+    before: Vec<Change>,
     next: u64,
     /// Files whose content was changed in place: a power cut may leave any part of it.
     rewritten: BTreeSet<u64>,
@@ -72,11 +106,18 @@ impl SimTree {
     pub fn after_power_cut(&self, disk: &SimDisk, rng: &mut Rng) -> SimTree {
         let inner = self.lock();
         let back = rng.below(inner.before.len() as u64 + 1) as usize;
-        let mut nodes = match back {
-            0 => inner.nodes.clone(),
-            back => inner.before[inner.before.len() - back].clone(),
+        let undo = |nodes: &mut Nodes, change: &Change| {
+            for (path, node) in change.iter().rev() {
+                match node {
+                    Some(node) => drop(nodes.insert(path.clone(), node.clone())),
+                    None => drop(nodes.remove(path)),
+                }
+            }
         };
-        let oldest = inner.before.first().cloned().unwrap_or_default();
+        let mut nodes = inner.nodes.clone();
+        inner.before.iter().rev().take(back).for_each(|change| undo(&mut nodes, change));
+        let mut oldest = nodes.clone();
+        inner.before.iter().rev().skip(back).for_each(|change| undo(&mut oldest, change));
         let settled: BTreeSet<u64> = oldest.values().filter_map(inode).collect();
         let mut next = inner.next;
         for node in nodes.values_mut() {
@@ -133,12 +174,12 @@ impl SimTree {
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Inner) -> io::Result<T>) -> io::Result<T> {
+    fn change<T>(&self, act: impl FnOnce(&mut Inner, &mut Change) -> io::Result<T>) -> io::Result<T> {
         self.disk.count_step()?;
         let mut inner = self.lock();
-        let before = inner.nodes.clone();
-        let done = change(&mut inner)?;
-        inner.before.push(before);
+        let mut change = Change::new();
+        let done = act(&mut inner, &mut change)?;
+        inner.before.push(change);
         if inner.before.len() > UNCOMMITTED_MAX {
             inner.before.remove(0);
         }
@@ -163,21 +204,6 @@ fn expect_dir(nodes: &Nodes, path: &str) -> io::Result<()> {
         Some(Node::File { .. }) => Err(io::ErrorKind::NotADirectory.into()),
         None => Err(io::ErrorKind::NotFound.into()),
     }
-}
-
-/// Takes a node and everything below it out.
-fn take(nodes: &mut Nodes, path: &str) -> io::Result<Vec<(String, Node)>> {
-    let below = format!("{path}/");
-    let names: Vec<String> =
-        nodes.keys().filter(|name| *name == path || name.starts_with(&below)).cloned().collect();
-    if names.is_empty() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    Ok(names.into_iter().filter_map(|name| nodes.remove_entry(&name)).collect())
-}
-
-fn put(nodes: &mut Nodes, taken: Vec<(String, Node)>, from: &str, to: &str) {
-    nodes.extend(taken.into_iter().map(|(name, node)| (format!("{to}{}", &name[from.len()..]), node)));
 }
 
 impl Tree for SimTree {
@@ -211,7 +237,7 @@ impl Tree for SimTree {
     }
 
     fn create(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
-        self.change(|inner| {
+        self.change(|inner, change| {
             expect_dir(&inner.nodes, path)?;
             if inner.nodes.contains_key(path) {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -219,27 +245,28 @@ impl Tree for SimTree {
             inner.next += 1;
             let stamp =
                 Stamp { bytes: bytes.len() as u64, modified_ns: inner.next.cast_signed(), inode: inner.next };
-            inner.nodes.insert(path.to_owned(), Node::File { bytes: bytes.to_vec(), stamp });
+            inner.set(change, path.to_owned(), Some(Node::File { bytes: bytes.to_vec(), stamp }));
             Ok(stamp)
         })
     }
 
     fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
-        self.change(|inner| {
+        self.change(|inner, change| {
             inner.next += 1;
             let now = inner.next;
-            let Some(Node::File { bytes: content, stamp }) = inner.nodes.get_mut(path) else {
+            let Some(Node::File { stamp, .. }) = inner.nodes.get(path) else {
                 return Err(io::ErrorKind::NotFound.into());
             };
-            *content = bytes.to_vec();
-            *stamp = Stamp { bytes: bytes.len() as u64, modified_ns: now.cast_signed(), inode: stamp.inode };
+            let stamp =
+                Stamp { bytes: bytes.len() as u64, modified_ns: now.cast_signed(), inode: stamp.inode };
+            inner.set(change, path.to_owned(), Some(Node::File { bytes: bytes.to_vec(), stamp }));
             inner.rewritten.insert(stamp.inode);
-            Ok(*stamp)
+            Ok(stamp)
         })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.change(|inner| {
+        self.change(|inner, change| {
             expect_dir(&inner.nodes, to)?;
             if !inner.nodes.contains_key(from) {
                 return Err(io::ErrorKind::NotFound.into());
@@ -247,17 +274,17 @@ impl Tree for SimTree {
             if inner.nodes.contains_key(to) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            let taken = take(&mut inner.nodes, from)?;
-            put(&mut inner.nodes, taken, from, to);
+            let taken = inner.take(change, from)?;
+            inner.put(change, taken, from, to);
             Ok(())
         })
     }
 
     fn exchange(&self, a: &str, b: &str) -> io::Result<()> {
-        self.change(|inner| {
-            let (at_a, at_b) = (take(&mut inner.nodes, a)?, take(&mut inner.nodes, b)?);
-            put(&mut inner.nodes, at_a, a, b);
-            put(&mut inner.nodes, at_b, b, a);
+        self.change(|inner, change| {
+            let (at_a, at_b) = (inner.take(change, a)?, inner.take(change, b)?);
+            inner.put(change, at_a, a, b);
+            inner.put(change, at_b, b, a);
             Ok(())
         })
     }
@@ -266,17 +293,17 @@ impl Tree for SimTree {
         if let Some(found) = self.look(dir)? {
             return if found == Found::Dir { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) };
         }
-        self.change(|inner| {
+        self.change(|inner, change| {
             expect_dir(&inner.nodes, dir)?;
-            inner.nodes.insert(dir.to_owned(), Node::Dir);
+            inner.set(change, dir.to_owned(), Some(Node::Dir));
             Ok(())
         })
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        self.change(|inner| match inner.nodes.get(path) {
+        self.change(|inner, change| match inner.nodes.get(path) {
             Some(Node::File { .. }) => {
-                inner.nodes.remove(path);
+                inner.set(change, path.to_owned(), None);
                 Ok(())
             }
             Some(Node::Dir) => Err(io::ErrorKind::IsADirectory.into()),
@@ -285,12 +312,16 @@ impl Tree for SimTree {
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
-        self.change(|inner| {
+        self.change(|inner, change| {
             let below = format!("{dir}/");
             if inner.nodes.keys().any(|path| path.starts_with(&below)) {
                 return Err(io::ErrorKind::DirectoryNotEmpty.into());
             }
-            inner.nodes.remove(dir).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+            if !inner.nodes.contains_key(dir) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            inner.set(change, dir.to_owned(), None);
+            Ok(())
         })
     }
 }
