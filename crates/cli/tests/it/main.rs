@@ -27,6 +27,8 @@ mod hints;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod hostile_tasks;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod leases;
@@ -42,6 +44,8 @@ mod reading;
 mod support;
 #[cfg(test)]
 mod surroundings;
+#[cfg(test)]
+mod task_commands;
 #[cfg(test)]
 mod task_files;
 #[cfg(test)]
