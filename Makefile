@@ -30,7 +30,9 @@ bench: ## measure against raw loops and SQLite, as ratios within one run
 	$(CARGO) build --release --locked -p baton-cli
 	$(CARGO) run --release --locked -p baton-benches
 
-soak: ## the long counts: 10,000 kills, thousands of failing disks, longer fuzzing
+soak: ## the long counts: kills, failing disks, power cuts, races, longer fuzzing
+	BATON_TASK_SEEDS=100000 $(CARGO) test --release --locked -p baton-runtime --test it -- --nocapture power_cut
+	BATON_CLAIM_ROUNDS=200 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture of_64
 	BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \
 	  $(CARGO) test --release --locked -p baton-testkit --test it -- --nocapture crash faults fuzz
 

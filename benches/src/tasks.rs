@@ -150,6 +150,10 @@ pub(crate) fn profile() {
     for _ in 0..6 {
         eprintln!("{:.0} lifecycles/s", lifecycles(&board.engine));
     }
+    let dir = board.close();
+    if std::env::var_os("KEEP").is_some() {
+        eprintln!("kept in {}", dir.keep().display());
+    }
 }
 
 /// How much longer a round of the scheduler takes with many tasks, where as many need something.

@@ -146,6 +146,16 @@ pub(crate) enum Command {
     ///   baton doctor --fix
     #[command(verbatim_doc_comment)]
     Doctor(Doctor),
+    /// Own the data directory, do what is due, and take other commands
+    ///
+    /// As long as it runs, every command that writes is done by it: with the same output and the same
+    /// exit code, and without waiting for others. Leases and heartbeats that run out are acted on, and
+    /// what a person changes in the files of tasks is taken in. Ctrl-C or SIGTERM ends it.
+    ///
+    /// Example:
+    ///   baton serve
+    #[command(verbatim_doc_comment)]
+    Serve(Serve),
     /// Show the configuration and where it comes from
     ///
     /// A flag comes before a BATON_ variable, that before `baton.toml` in the data directory, that before
@@ -155,6 +165,15 @@ pub(crate) enum Command {
     ///   baton config show --origin
     #[command(verbatim_doc_comment, subcommand)]
     Config(Config),
+    /// See which notifications could not be delivered, and try again
+    ///
+    /// People are told when a task comes to review, is blocked, done or given up: by `notify.command` and
+    /// `notify.webhook` of the configuration.
+    ///
+    /// Example:
+    ///   baton notify ls
+    #[command(verbatim_doc_comment, subcommand)]
+    Notify(Notify),
     /// Explain the code of an error or of a finding
     ///
     /// Without a code it lists them all.
@@ -404,10 +423,39 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Start no agents by itself
+    #[arg(long)]
+    pub(crate) no_dispatch: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Mend what can be mended: torn tail, index, permissions of keys
     #[arg(long)]
     pub(crate) fix: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Notify {
+    /// List what was given up
+    #[command(verbatim_doc_comment)]
+    Ls,
+    /// Try what was given up again
+    #[command(verbatim_doc_comment)]
+    Retry,
+    /// Deliver what waits, and end
+    ///
+    /// Done by itself after every command that moved a task, and by `baton serve`.
+    #[command(verbatim_doc_comment)]
+    Flush(NotifyFlush),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NotifyFlush {
+    /// Tell of what happened after this position, too
+    #[arg(long, value_name = "POS")]
+    pub(crate) since: Option<u64>,
 }
 
 #[derive(Debug, Args)]

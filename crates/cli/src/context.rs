@@ -1,8 +1,13 @@
 //! Where a command works: the data directory, the directory of secrets, how long it waits. Decided once, from flags and environment.
 
-use std::ffi::OsString;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use baton_core::Durability;
@@ -12,30 +17,45 @@ use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
 
 use crate::config::{self, Flag, Resolved, Settings};
-use crate::error::{CliError, Code};
-use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS};
+use crate::console::Stdin;
+use crate::error::{CliError, Code, Stop};
+use crate::input::file::Named;
+use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS, SOCKET_RETRY_MS};
+use crate::serve::call::Rest;
+use crate::serve::{Feeding, HandOver, Owner, socket};
 use crate::ui::Ui;
 use crate::ui::shell;
 use crate::ui::text::count;
 
-/// The process's environment variables; the only place that reads them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Environment;
+/// The environment variables of whoever gave the command; the only place that reads them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// Those of a caller, as far as Baton reads them; `None` is this process's own.
+    pub(crate) captured: Option<BTreeMap<OsString, OsString>>,
+}
 
 impl Environment {
     /// A variable that is set to something.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok().filter(|value| !value.is_empty())
+        self.raw(name).and_then(|value| value.into_string().ok())
     }
 
     /// The same as the system gives it, which need not be text.
     pub(crate) fn raw(&self, name: &str) -> Option<OsString> {
-        std::env::var_os(name).filter(|value| !value.is_empty())
+        let value = match &self.captured {
+            Some(captured) => captured.get(OsStr::new(name)).cloned(),
+            None => std::env::var_os(name),
+        };
+        value.filter(|value| !value.is_empty())
     }
 
     /// The names of all variables that are text.
     pub(crate) fn names(&self) -> Vec<String> {
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+        let names: Vec<OsString> = match &self.captured {
+            Some(captured) => captured.keys().cloned().collect(),
+            None => std::env::vars_os().map(|(name, _)| name).collect(),
+        };
+        names.into_iter().filter_map(|name| name.into_string().ok()).collect()
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -59,26 +79,123 @@ pub(crate) struct Context {
     pub(crate) env: Environment,
     given: Option<PathBuf>,
     flags: Vec<Flag>,
+    stdin: Stdin,
+    /// Where the caller is, if it is another process.
+    here: Option<PathBuf>,
+    /// The data directory that this process owns while it serves others.
+    owner: Option<Arc<Owner>>,
+    /// Whether standard input was handed out: from then on the command is done here.
+    has_begun: Cell<bool>,
+    /// Everything that was read of it, where that is known: with it the command can still be handed over.
+    taken: RefCell<Option<Vec<u8>>>,
+    is_fed: bool,
+    /// While this holds, Ctrl-C ends the process at once.
+    pub(crate) ends_at_once: Arc<AtomicBool>,
+}
+
+/// Who gave a command that this process does for another.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) env: Environment,
+    pub(crate) here: PathBuf,
+    pub(crate) owner: Arc<Owner>,
+    /// Whether its standard input is what the command reads, whatever file it names.
+    pub(crate) is_fed: bool,
 }
 
 impl Context {
     /// `flags` are the settings that the command line itself makes.
-    pub(crate) fn new(data_dir: Option<PathBuf>, flags: Vec<Flag>) -> Self {
-        let env = Environment;
-        Context { given: data_dir.or_else(|| env.path("BATON_DATA_DIR")), env, flags }
+    pub(crate) fn new(
+        data_dir: Option<PathBuf>,
+        flags: Vec<Flag>,
+        stdin: Stdin,
+        caller: Option<Caller>,
+        ends_at_once: Arc<AtomicBool>,
+    ) -> Self {
+        let (env, here, owner, is_fed) = match caller {
+            Some(Caller { env, here, owner, is_fed }) => (env, Some(here), Some(owner), is_fed),
+            None => (Environment::default(), None, None, false),
+        };
+        let given = data_dir.or_else(|| env.path("BATON_DATA_DIR"));
+        let has_begun = Cell::new(false);
+        let taken = RefCell::new(None);
+        Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, ends_at_once }
+    }
+
+    /// Where a path leads that whoever gave the command named.
+    pub(crate) fn path(&self, path: &Path) -> PathBuf {
+        match &self.here {
+            Some(here) => here.join(path),
+            None => path.to_owned(),
+        }
+    }
+
+    /// A file that whoever gave the command named.
+    pub(crate) fn name(&self, path: &Path) -> Named {
+        Named { shown: path.to_owned(), real: self.path(path) }
+    }
+
+    /// The working directory of whoever gave the command.
+    pub(crate) fn here(&self) -> io::Result<PathBuf> {
+        self.here.clone().map_or_else(std::env::current_dir, Ok)
+    }
+
+    /// Standard input. Whoever asks for it may read it, so before the first time a command that another process should do is handed over.
+    pub(crate) fn stdin(&self) -> Result<Stdin, Stop> {
+        if !self.has_begun.get() {
+            self.reach_with(Feeding::Input)?;
+            self.has_begun.set(true);
+        }
+        Ok(self.stdin.clone())
+    }
+
+    /// Says what was read of standard input so far, which is all that was read.
+    pub(crate) fn has_taken(&self, bytes: &[u8]) {
+        if self.owner.is_none() {
+            self.taken.replace(Some(bytes.to_vec()));
+        }
+    }
+
+    /// Whether the command's input comes on standard input, whatever file it names.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.is_fed
+    }
+
+    /// Whether whoever handed the command over has gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.stdin.is_abandoned()
+    }
+
+    /// Hands the command over if another process owns the data directory and takes commands. For commands that do something before they write.
+    pub(crate) fn reach(&self) -> Result<(), Stop> {
+        self.reach_with(Feeding::Nothing)
+    }
+
+    fn reach_with(&self, feeding: Feeding) -> Result<(), Stop> {
+        if self.owner.is_some() {
+            return Ok(());
+        }
+        // Without a ledger there is nobody to reach, and whoever needs one says so.
+        let Ok(layout) = self.layout() else { return Ok(()) };
+        if matches!(lock::holder(&layout), Ok(Some(_)))
+            && let Some(stream) = socket::connect(self, &layout)
+        {
+            return Err(Stop::HandOver(Box::new(HandOver { stream, feeding })));
+        }
+        Ok(())
     }
 
     /// Where `init` makes a data directory: what was asked for, else `.baton` right here.
     pub(crate) fn new_data_dir(&self) -> PathBuf {
-        self.given.clone().unwrap_or_else(|| PathBuf::from(".baton"))
+        self.path(self.given.as_deref().unwrap_or(Path::new(".baton")))
     }
 
     /// The data directory, if there is one: given, else `.baton` here or above, else the user's own.
     pub(crate) fn find_data_dir(&self) -> Option<PathBuf> {
         if let Some(given) = &self.given {
-            return Some(given.clone());
+            return Some(self.path(given));
         }
-        let here = std::env::current_dir().ok()?;
+        let here = self.here().ok()?;
         let above = here.ancestors().map(|dir| dir.join(".baton")).find(|dir| dir.is_dir());
         above.or_else(|| {
             let own = self.env.base("XDG_DATA_HOME", ".local/share")?.join("baton");
@@ -103,9 +220,14 @@ impl Context {
         Err(CliError::new(Code::NoLedger, what).hint(hint))
     }
 
+    /// Where the system keeps what lives as long as the user is logged in.
+    pub(crate) fn runtime_dir(&self) -> Option<PathBuf> {
+        self.env.path("XDG_RUNTIME_DIR").filter(|dir| dir.is_absolute())
+    }
+
     /// Where private keys are kept.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
-        let state = self.env.path("BATON_STATE_DIR");
+        let state = self.env.path("BATON_STATE_DIR").map(|dir| self.path(&dir));
         state.or_else(|| Some(self.env.base("XDG_STATE_HOME", ".local/state")?.join("baton"))).ok_or_else(
             || {
                 CliError::new(
@@ -144,11 +266,63 @@ impl Context {
         Ok(self.settings(Some(data_dir))?.ledger)
     }
 
-    /// Opens the ledger for writing and says what had to be mended.
-    pub(crate) fn write(&self, ui: &Ui) -> Result<Writing, CliError> {
+    /// Opens the ledger for writing and says what had to be mended. Where another process owns it and takes commands, the command is handed
+    /// over instead; in the process that owns it, this is what it owns.
+    pub(crate) fn write(&self, ui: &Ui) -> Result<Writing, Stop> {
+        let has_begun = self.has_begun.get();
+        let passes = !has_begun || self.taken.borrow().is_some();
+        match self.write_or_pass(ui, passes) {
+            Err(Stop::HandOver(mut hand_over)) if has_begun => {
+                let taken = self.taken.take().unwrap_or_default();
+                hand_over.feeding = Feeding::Rest(taken, Rest::Stdin(self.stdin.clone()));
+                Err(Stop::HandOver(hand_over))
+            }
+            ended => ended,
+        }
+    }
+
+    /// The same for a command that can pass on what it has read: it gets [`Stop::HandOver`] also where it has begun, and says in it what is
+    /// left to do.
+    pub(crate) fn write_on(&self, ui: &Ui) -> Result<Writing, Stop> {
+        self.write_or_pass(ui, true)
+    }
+
+    fn write_or_pass(&self, ui: &Ui, passes: bool) -> Result<Writing, Stop> {
+        if let Some(owner) = &self.owner {
+            owner.expect(&self.layout()?)?;
+            self.options(owner.workspace.layout.root())?;
+            return Ok(Writing::Shared(owner.clone()));
+        }
+        let mut found = None;
+        let opened = self.open(ui, &mut |stream| {
+            found = passes.then_some(stream);
+            passes
+        });
+        match found {
+            Some(stream) => Err(Stop::HandOver(Box::new(HandOver { stream, feeding: Feeding::Nothing }))),
+            None => Ok(opened?),
+        }
+    }
+
+    /// Opens the ledger for writing in this process. While another one owns it, `found` gets a connection to it where it takes commands, and
+    /// says whether the wait ends with that.
+    pub(crate) fn open(
+        &self,
+        ui: &Ui,
+        found: &mut dyn FnMut(UnixStream) -> bool,
+    ) -> Result<Writing, CliError> {
         let layout = self.layout()?;
         let options = self.options(layout.root())?;
-        let workspace = Workspace::open(&layout, &self.state_dir()?, options, self.lock_wait()?)?;
+        let mut looked: Option<Instant> = None;
+        let mut leaves = || {
+            if looked.is_some_and(|at| at.elapsed() < Duration::from_millis(SOCKET_RETRY_MS)) {
+                return false;
+            }
+            looked = Some(Instant::now());
+            socket::connect(self, &layout).is_some_and(&mut *found)
+        };
+        let wait = self.lock_wait()?;
+        let workspace = Workspace::open_unless(&layout, &self.state_dir()?, options, wait, &mut leaves)?;
         for name in &workspace.opening.quarantined {
             let kept = layout.quarantine().join(name);
             ui.warn(&format!("a write that was cut off earlier was set aside: {}", kept.display()));
@@ -220,40 +394,55 @@ pub(crate) fn disk() -> Arc<dyn Disk> {
 
 /// A data directory that this process writes.
 #[derive(Debug)]
-pub(crate) struct Writing {
-    workspace: Workspace,
-    durability: Durability,
-    since: Instant,
+pub(crate) enum Writing {
+    /// For one command.
+    Own { workspace: Box<Workspace>, durability: Durability, since: Instant },
+    /// For all the commands that others hand over.
+    Shared(Arc<Owner>),
 }
 
 impl std::ops::Deref for Writing {
     type Target = Workspace;
 
     fn deref(&self) -> &Workspace {
-        &self.workspace
+        match self {
+            Writing::Own { workspace, .. } => workspace,
+            Writing::Shared(owner) => &owner.workspace,
+        }
     }
 }
 
 impl Writing {
     pub(crate) fn new(workspace: Workspace, durability: Durability) -> Self {
-        Writing { workspace, durability, since: Instant::now() }
+        Writing::Own { workspace: Box::new(workspace), durability, since: Instant::now() }
+    }
+
+    /// Whether others write at the same time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Writing::Shared(_))
     }
 
     /// Whether others have waited long enough, even if there is more to write.
     pub(crate) fn is_due(&self) -> bool {
-        self.since.elapsed() >= Duration::from_millis(HOLD_MS_MAX)
+        match self {
+            Writing::Own { since, .. } => since.elapsed() >= Duration::from_millis(HOLD_MS_MAX),
+            Writing::Shared(_) => false,
+        }
     }
 
     /// Ends as cleanly as possible after something else has failed, which is what there is to say.
     pub(crate) fn abandon(self) {
-        let _ = self.workspace.close();
+        if let Writing::Own { workspace, .. } = self {
+            let _ = workspace.close();
+        }
     }
 
     /// Ends cleanly. What was acknowledged is on the disk already, so what fails here is said and is no reason to do it again.
     pub(crate) fn close(self, ui: &Ui) -> Result<(), CliError> {
-        match self.workspace.close() {
+        let Writing::Own { workspace, durability, .. } = self else { return Ok(()) };
+        match workspace.close() {
             Ok(()) => Ok(()),
-            Err(error) if self.durability == Durability::Commit => {
+            Err(error) if durability == Durability::Commit => {
                 ui.warn(&format!("everything is recorded, but the ledger did not close cleanly: {error}"));
                 Ok(())
             }

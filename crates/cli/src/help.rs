@@ -1,5 +1,7 @@
 //! How the help reads: commands grouped by what people come for. The words themselves are in [`crate::args`].
 
+use std::ffi::OsString;
+
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Cli, set_flag};
@@ -10,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Work", &["init", "task", "send", "exit", "ci", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["config", "doctor", "explain", "completions", "man"]),
+    ("Operate", &["serve", "config", "doctor", "notify", "explain", "completions", "man"]),
 ];
 
 /// The whole command, with its help grouped by intent.
@@ -37,8 +39,8 @@ fn with_set(command: clap::Command) -> clap::Command {
 }
 
 /// Reads the arguments, or gives clap's own words about them.
-pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
+pub(crate) fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches_from(words)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.globals.set = settings(&matches);
     Ok(cli)

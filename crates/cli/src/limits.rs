@@ -39,3 +39,33 @@ pub(crate) const SETTING_ITEMS_MAX: usize = 256;
 
 /// Free space below which `doctor` warns, in bytes.
 pub(crate) const DISK_FREE_MIN: u64 = 100 << 20;
+
+/// How often an append is made anew when the register of keys moved on meanwhile.
+pub(crate) const DECISIONS_MAX: u32 = 16;
+
+/// Longest command that is handed over to the owner of the data directory, in bytes: arguments and environment.
+pub(crate) const CALL_BYTES_MAX: usize = 1 << 20;
+
+/// Commands that an owner takes at once; more wait until one of them ends.
+pub(crate) const CALLS_MAX: usize = 256;
+
+/// How long a caller may take to say what it wants, and at least how long it waits for the owner to begin, in milliseconds.
+pub(crate) const CALL_READ_MS: u64 = 5_000;
+
+/// How often a held lock makes one look for its owner's socket, in milliseconds.
+pub(crate) const SOCKET_RETRY_MS: u64 = 50;
+
+/// How often a command is begun anew because the owner ended before it took it.
+pub(crate) const HAND_OVERS_MAX: u32 = 8;
+
+/// How long an owner that ends waits for the commands that it has taken, in milliseconds.
+pub(crate) const DRAIN_MS_MAX: u64 = 5_000;
+
+/// Longest path of a socket, in bytes; the system's own bound is 107.
+pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 100;
+
+/// How long a caller waits for room in the queue of an owner's socket before it tries again, in milliseconds.
+pub(crate) const CONNECT_MS_MAX: u64 = 1_000;
+
+/// Descriptors that an owner may have open: its own, and five for each command at most.
+pub(crate) const OWNER_FDS: u64 = 4_096;

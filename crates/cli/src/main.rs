@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod config;
+mod console;
 mod context;
 mod error;
 mod exit;
@@ -14,18 +15,26 @@ mod input;
 mod limits;
 mod lines;
 mod nearest;
+mod notices;
+mod serve;
 mod task_args;
 mod tasks;
 mod ui;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use context::Context;
+use console::Console;
+use context::{Caller, Context};
 use error::{CliError, Code, Stop};
 use exit::Exit;
+use limits::{CALL_READ_MS, HAND_OVERS_MAX, SOCKET_RETRY_MS};
+use serve::HandOver;
+use serve::call::Ended;
 use ui::color::{Paint, When};
 use ui::shell::Place;
 use ui::text::printable_lines;
@@ -34,46 +43,80 @@ use ui::{Loudness, Ui};
 fn main() -> ExitCode {
     // What is acknowledged is durable and what is not can be lost, so an interruption ends the process at once, with its public code.
     let interrupted = i32::from(Exit::Interrupted.code());
+    let ends_at_once = Arc::new(AtomicBool::new(true));
     let _ = signal_hook::flag::register_conditional_shutdown(
         signal_hook::consts::SIGINT,
         interrupted,
-        Arc::new(AtomicBool::new(true)),
+        ends_at_once.clone(),
     );
     // A limit on file sizes is an error to be told, not a reason to be killed in the middle of a write.
     let _ = signal_hook::flag::register(signal_hook::consts::signal::SIGXFSZ, Arc::default());
-    let cli = match help::parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            if !error.use_stderr() {
-                let _ = error.print();
-                return Exit::Ok.code().into();
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let mut tries = 0;
+    loop {
+        let cli = match help::parse(&argv) {
+            Ok(cli) => cli,
+            Err(error) => {
+                if !error.use_stderr() {
+                    let _ = error.print();
+                    return Exit::Ok.code().into();
+                }
+                return misused(&error, &argv).into();
             }
-            return misused(&error).into();
-        }
-    };
-    let (ctx, mut ui) = prepare(&cli.globals);
-    let ended = commands::run(&ctx, &mut ui, cli.command).and_then(|exit| ui.flush().map(|()| exit));
-    match ended {
+        };
+        let (Ok(console), Ok(kept)) = (Console::own(), Console::own()) else {
+            return Exit::Unexpected.code().into();
+        };
+        let (ctx, mut ui) = prepare(&cli.globals, console, None, ends_at_once.clone());
+        let hand_over = match execute(&ctx, &mut ui, cli.command) {
+            Ok(code) => return code.into(),
+            Err(hand_over) => hand_over,
+        };
+        tries += 1;
+        let patience = ctx.lock_wait().unwrap_or_default().max(Duration::from_millis(CALL_READ_MS));
+        let error = match hand_over.run(&argv, &kept, patience) {
+            Ok(Ended::Code(code)) => return code.into(),
+            // It has not begun, so it is begun anew: here, or by the next owner.
+            Ok(Ended::NotBegun) if tries < HAND_OVERS_MAX => {
+                std::thread::sleep(Duration::from_millis(SOCKET_RETRY_MS));
+                continue;
+            }
+            Ok(Ended::NotBegun) => {
+                let what = "the process that owns the data directory does not take this command";
+                CliError::new(Code::LockHeld, what).hint("baton doctor")
+            }
+            Err(error) => error,
+        };
+        ui.fail(&error);
+        return error.exit().code().into();
+    }
+}
+
+/// Runs a command to its public exit code, or to where another process should do it.
+fn execute(ctx: &Context, ui: &mut Ui, command: Option<args::Command>) -> Result<u8, Box<HandOver>> {
+    let ended = commands::run(ctx, ui, command).and_then(|exit| ui.flush().map(|()| exit));
+    Ok(match ended {
         Ok(exit) => exit.code(),
         Err(Stop::PipeClosed) => Exit::Ok.code(),
+        Err(Stop::HandOver(hand_over)) => return Err(hand_over),
         Err(Stop::Error(error)) => {
             // What was found before the error is data too.
             let _ = ui.flush();
             ui.fail(&error);
             error.exit().code()
         }
-    }
-    .into()
+    })
 }
 
 /// Gives clap's own words, as JSON where that was asked for as far as can be told.
-fn misused(error: &clap::Error) -> u8 {
+fn misused(error: &clap::Error, argv: &[OsString]) -> u8 {
     let words = error.render().to_string();
-    let is_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    let is_json = argv.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
     if is_json {
         let words = words.trim_end().trim_start_matches("error: ");
         let error = CliError::new(Code::Usage, words);
-        error.print(true, Paint::decide(When::Never, false, false, false), &Place::default());
+        let paint = Paint::decide(When::Never, false, false, false);
+        error.print(std::io::stderr(), true, paint, &Place::default());
         return error.exit().code();
     }
     // It repeats arguments as they came. There is nowhere to report that standard error is gone.
@@ -81,8 +124,15 @@ fn misused(error: &clap::Error) -> u8 {
     Exit::Usage.code()
 }
 
-fn prepare(globals: &args::Globals) -> (Context, Ui) {
-    let ctx = Context::new(globals.data_dir.clone(), globals.set.clone());
+/// Where a command works and whom it speaks to.
+fn prepare(
+    globals: &args::Globals,
+    console: Console,
+    caller: Option<Caller>,
+    ends_at_once: Arc<AtomicBool>,
+) -> (Context, Ui) {
+    let Console { stdin, stdout, stderr } = console;
+    let ctx = Context::new(globals.data_dir.clone(), globals.set.clone(), stdin, caller, ends_at_once);
     let loudness = match (globals.quiet, globals.verbose) {
         (true, _) => Loudness::Quiet,
         (_, true) => Loudness::Verbose,
@@ -91,6 +141,7 @@ fn prepare(globals: &args::Globals) -> (Context, Ui) {
     let (no_color, force) =
         (ctx.env.get("NO_COLOR").is_some(), ctx.env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0"));
     let paint = |is_terminal| Paint::decide(globals.color, no_color, force, is_terminal);
-    let (out, err) = (paint(std::io::stdout().is_terminal()), paint(std::io::stderr().is_terminal()));
-    (ctx, Ui::new(globals.json, loudness, out, err, Place::new(globals.data_dir.clone())))
+    let paints = (paint(stdout.is_terminal()), paint(stderr.is_terminal()));
+    let place = Place::new(globals.data_dir.clone());
+    (ctx, Ui::new((stdout, stderr), paints, globals.json, loudness, place))
 }

@@ -54,7 +54,7 @@ pub(crate) enum Task {
     ///   baton task log TASK-2026-02-09-057 "talked to the infra team"
     #[command(verbatim_doc_comment)]
     Log(TaskLog),
-    /// Revive a task that failed too often, or let one that waits go on at once
+    /// Let a task that was given up, or that waits, be tried again
     ///
     /// Example:
     ///   baton task retry TASK-2026-02-09-057

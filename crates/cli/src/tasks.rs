@@ -13,42 +13,66 @@ use baton_store::tasks::files::{Projected, file_path};
 use baton_store::tasks::fold::{catch_up, fold};
 use baton_store::tasks::table::Table;
 use baton_store::tasks::tree::{Found, RealTree, Tree as _};
-use baton_store::{History as _, Visit};
+use baton_store::{History as _, Visit, Workspace};
 
 use crate::config::{self, OnFailure};
 use crate::context::{Context, Writing, disk};
 use crate::error::{CliError, Code, Stop};
 use crate::limits::CANDIDATES_MAX;
+use crate::notices;
+use crate::serve::Owner;
 use crate::ui::Ui;
 
-/// The tasks of a data directory, to be changed.
+/// The tasks of a data directory, to be changed: opened and saved by this command, or those of the process that owns the directory.
 #[derive(Debug)]
-pub(crate) struct Tasks {
-    engine: Engine,
-    writing: Writing,
+pub(crate) enum Tasks {
+    Own { engine: Box<Engine>, writing: Writing, after: After },
+    Shared(Arc<Owner>),
+}
+
+/// What is done once the data directory is free again.
+#[derive(Debug)]
+pub(crate) struct After {
+    here: Option<PathBuf>,
+    settings: Box<config::Settings>,
 }
 
 impl std::ops::Deref for Tasks {
     type Target = Engine;
 
     fn deref(&self) -> &Engine {
-        &self.engine
+        match self {
+            Tasks::Own { engine, .. } => engine,
+            Tasks::Shared(owner) => &owner.engine,
+        }
     }
 }
 
 impl Context {
-    /// Opens the tasks for writing.
+    /// Opens the tasks for writing. Where another process owns the data directory, the command is handed over; see [`Context::write`].
     pub(crate) fn tasks(&self, ui: &Ui) -> Result<Tasks, Stop> {
-        let writing = self.write(ui)?;
-        let settings = engine_settings(&self.settings(Some(writing.layout.root()))?);
-        let ground = Ground::of(&writing, self.work_dir(writing.layout.root()), Arc::new(SystemClock))?;
-        let engine = Engine::open(ground, settings)?;
-        Ok(Tasks { engine, writing })
+        match self.write(ui)? {
+            Writing::Shared(owner) => Ok(Tasks::Shared(owner)),
+            writing => {
+                let settings = self.settings(Some(writing.layout.root()))?;
+                let engine = Box::new(self.open_engine(&writing)?);
+                let after = After { here: self.here().ok(), settings: Box::new(settings) };
+                Ok(Tasks::Own { engine, writing, after })
+            }
+        }
+    }
+
+    /// Opens the tasks of a data directory that this process owns.
+    pub(crate) fn open_engine(&self, workspace: &Workspace) -> Result<Engine, CliError> {
+        let root = workspace.layout.root();
+        let settings = engine_settings(&self.settings(Some(root))?);
+        let ground = Ground::of(workspace, self.work_dir(root), Arc::new(SystemClock))?;
+        Ok(Engine::open(ground, settings)?)
     }
 
     /// Where the work is: beside `.baton`, else where the command was typed.
-    fn work_dir(&self, data_dir: &Path) -> PathBuf {
-        let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    pub(crate) fn work_dir(&self, data_dir: &Path) -> PathBuf {
+        let here = || self.here().unwrap_or_else(|_| PathBuf::from("."));
         match data_dir.canonicalize() {
             Ok(dir) if dir.file_name().is_some_and(|name| name == ".baton") => {
                 dir.parent().map_or_else(here, Path::to_owned)
@@ -59,9 +83,7 @@ impl Context {
 
     /// The board as it is, without a lock.
     pub(crate) fn board(&self) -> Result<ReadBoard, Stop> {
-        let visit = self.visit()?;
-        let Saved { board, projected } = read_board(&visit)?;
-        Ok(ReadBoard { visit, board, projected })
+        ReadBoard::of(self.visit()?)
     }
 }
 
@@ -92,6 +114,11 @@ pub(crate) struct ReadBoard {
 }
 
 impl ReadBoard {
+    pub(crate) fn of(visit: Visit) -> Result<Self, Stop> {
+        let Saved { board, projected } = read_board(&visit)?;
+        Ok(ReadBoard { visit, board, projected })
+    }
+
     pub(crate) fn papers(&self, task: &Task) -> Result<Papers, Stop> {
         Ok(fold(&self.visit.reader, task, None)?.1)
     }
@@ -135,19 +162,26 @@ pub(crate) fn engine_settings(settings: &config::Settings) -> Settings {
 impl Tasks {
     /// Ends cleanly and says what a person should know.
     pub(crate) fn close(self, ui: &Ui) -> Result<(), Stop> {
-        for notice in self.engine.take_notices() {
-            ui.warn(&notice);
+        let (notices, own) = match self {
+            Tasks::Shared(owner) => (owner.take_notices(), None),
+            Tasks::Own { engine, writing, after } => (engine.take_notices(), Some((engine, writing, after))),
+        };
+        notices.iter().for_each(|notice| ui.warn(notice));
+        if let Some((engine, writing, after)) = own {
+            let (moved, layout) = (engine.take_moved(), writing.layout.clone());
+            // It is a projection: whoever opens next makes what is missing.
+            let _ = engine.close();
+            writing.close(ui)?;
+            notices::tell_beside(after.here.as_deref(), &layout, &after.settings, &moved);
         }
-        // It is a projection: whoever opens next makes what is missing.
-        let _ = self.engine.close();
-        Ok(self.writing.close(ui)?)
+        Ok(())
     }
 
     /// Takes in what people changed in the files: of one task, or of all where no id is named.
     pub(crate) fn reconcile_named(&self, name: &str) -> Result<(), Stop> {
         match name.parse::<TaskId>() {
-            Ok(id) => self.engine.look_at(&BTreeSet::from([id]))?,
-            Err(_) => drop(self.engine.reconcile()?),
+            Ok(id) => self.look_at(&BTreeSet::from([id]))?,
+            Err(_) => drop(self.reconcile()?),
         }
         Ok(())
     }

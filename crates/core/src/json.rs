@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde_core::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::limits::{DEPTH_MAX, INTEGER_MAX};

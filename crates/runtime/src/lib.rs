@@ -1,13 +1,16 @@
 //! Acts. Takes what people and agents ask of tasks through the one road (decide, append, apply, then files), and does what is due.
 //!
-//! Start at [`engine`] for the road, [`scheduler`] for what happens by itself.
+//! Start at [`engine`] for the road, [`scheduler`] for what happens by itself, [`watch`] for what people do to the files.
 
 pub mod ci;
 pub mod clock;
+pub mod dispatch;
 pub mod engine;
 pub mod limits;
 pub mod notify;
 pub mod occupancy;
 pub mod process;
+pub mod scheduler;
+pub mod watch;
 
 pub use engine::{Engine, Fault, Ground, Settings};

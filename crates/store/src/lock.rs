@@ -29,6 +29,9 @@ pub enum Error {
     Held { pid: u32, command: String, waited_ms: u64 },
     #[error("cannot use the lock {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
+    /// Whoever waited found another way.
+    #[error("no longer waiting for the data directory")]
+    Left,
 }
 
 /// Who holds a lock, as the holder wrote it down. Only a hint for people: the kernel's lock is what counts.
@@ -48,9 +51,19 @@ const GRACE: Duration = Duration::from_millis(20);
 impl OwnerLock {
     /// Takes the lock, waiting for at most `wait` while another process holds it.
     pub fn acquire(layout: &Layout, wait: Duration) -> Result<OwnerLock, Error> {
+        OwnerLock::acquire_unless(layout, wait, &mut || false)
+    }
+
+    /// The same, but while it is held `leaves` is asked now and then; where it says yes, the wait ends with [`Error::Left`].
+    pub fn acquire_unless(
+        layout: &Layout,
+        wait: Duration,
+        leaves: &mut dyn FnMut() -> bool,
+    ) -> Result<OwnerLock, Error> {
         let path = &layout.lock();
         let fail = |source| Error::Io { path: path.to_owned(), source };
-        let waiting = Waiting { path, start: Instant::now(), wait: wait.max(GRACE) };
+        let start = Instant::now();
+        let mut waiting = Waiting { path, start, wait: wait.max(GRACE), leaves };
         let turn = open_dir(layout.root())?;
         waiting.lock(&turn)?;
         let segments = open_dir(&layout.events())?;
@@ -91,16 +104,18 @@ struct Waiting<'a> {
     path: &'a Path,
     start: Instant,
     wait: Duration,
+    leaves: &'a mut dyn FnMut() -> bool,
 }
 
 impl Waiting<'_> {
-    fn lock(&self, file: &File) -> Result<(), Error> {
+    fn lock(&mut self, file: &File) -> Result<(), Error> {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(()),
                 Err(TryLockError::Error(source)) => {
                     return Err(Error::Io { path: self.path.to_owned(), source });
                 }
+                Err(TryLockError::WouldBlock) if (self.leaves)() => return Err(Error::Left),
                 Err(TryLockError::WouldBlock) if self.start.elapsed() < self.wait => {
                     let waited = self.start.elapsed().as_millis();
                     let retry = RETRY_MS.iter().find(|(until, _)| waited < u128::from(*until));

@@ -26,6 +26,11 @@ pub trait History: Send + Sync {
     /// The tree over all durable events.
     fn tree(&self) -> Result<Frontier, ReadError>;
 
+    /// Where the last event ends: the first position of its segment, and the offset behind it. `None` where there are no segments.
+    fn end(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Makes sure that what was shown so far survives a power cut, also where appends promise less. Called before anything is signed about it.
     fn settle(&self) -> Result<(), ReadError>;
 

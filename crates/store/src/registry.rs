@@ -18,6 +18,9 @@ pub struct AgentKey {
     pub is_valid: bool,
 }
 
+/// How often a decision about keys is made anew when the ledger moved on meanwhile.
+const DECISIONS_MAX: u32 = 64;
+
 /// Why a key operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -81,12 +84,21 @@ pub fn bind(
     roles: &[Role],
 ) -> Result<Vec<Receipt>, Error> {
     expect_others(agent, roles)?;
-    if let Some(known) = agent_key(journal, agent)? {
-        return Err(Error::HasKey { agent: agent.clone(), key: known.public.id() });
+    let mut tries = 0;
+    loop {
+        // The head first, then what it says: whatever comes in between moves the head.
+        let register = journal.trace(TraceId::Ledger).map_or(0, |register| register.seq);
+        if let Some(known) = agent_key(journal, agent)? {
+            return Err(Error::HasKey { agent: agent.clone(), key: known.public.id() });
+        }
+        let bound = Payload::KeyBound(grant(agent, public, roles));
+        let events = vec![signed_own(TraceId::Ledger, bound, ledger_key)?];
+        tries += 1;
+        match journal.append(Proposal { events, decided_on: vec![(TraceId::Ledger, register)] }) {
+            Err(AppendError::Refused(Refusal::HeadMoved { .. })) if tries < DECISIONS_MAX => {}
+            ended => return Ok(ended?),
+        }
     }
-    let bound = Payload::KeyBound(grant(agent, public, roles));
-    let events = vec![signed_own(TraceId::Ledger, bound, ledger_key)?];
-    Ok(journal.append(Proposal { events, decided_on: Vec::new() })?)
 }
 
 /// Replaces an agent's key, in the register and in every open trace that binds it, in one decision.
@@ -121,7 +133,7 @@ fn everywhere(
     key: KeyId,
     payload: &Payload,
 ) -> Result<Vec<Receipt>, Error> {
-    let mut receipts = Vec::new();
+    let (mut receipts, mut tries) = (Vec::new(), 0);
     loop {
         let (mut events, mut decided_on) = (Vec::new(), Vec::new());
         for summary in journal.traces().into_iter().filter(|summary| !summary.is_closed) {
@@ -138,6 +150,12 @@ fn everywhere(
             Ok(more) => receipts.extend(more),
             // Once the register has it, it is carried through.
             Err(AppendError::Refused(Refusal::HeadMoved { .. })) if !receipts.is_empty() => {}
+            // Others append meanwhile, which is no conflict as long as nobody else ended the key.
+            Err(AppendError::Refused(Refusal::HeadMoved { .. }))
+                if tries < DECISIONS_MAX && journal.keys(TraceId::Ledger)?.is_valid(key) =>
+            {
+                tries += 1;
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -81,13 +81,24 @@ impl Workspace {
 
     /// Opens a ledger for writing, waiting for the lock for at most `wait`. Mends what a crash left behind.
     pub fn open(layout: &Layout, state_dir: &Path, options: Options, wait: Duration) -> Result<Self, Error> {
+        Workspace::open_unless(layout, state_dir, options, wait, &mut || false)
+    }
+
+    /// The same, but the wait for the lock ends where `leaves` says so, with [`lock::Error::Left`].
+    pub fn open_unless(
+        layout: &Layout,
+        state_dir: &Path,
+        options: Options,
+        wait: Duration,
+        leaves: &mut dyn FnMut() -> bool,
+    ) -> Result<Self, Error> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         // Without a journal there is nothing to lock, and a typo in a path should not leave a file behind.
         let segments = crate::journal::segments::list(&*disk, layout);
         if segments.map_err(OpenError::io("list", layout.events()))?.is_empty() {
             return Err(OpenError::NotFound(layout.root().to_owned()).into());
         }
-        let lock = OwnerLock::acquire(layout, wait)?;
+        let lock = OwnerLock::acquire_unless(layout, wait, leaves)?;
         let mut found = None;
         let load = |ledger: &LedgerIdentity| {
             let keys = KeyStore::new(state_dir, &ledger.origin);

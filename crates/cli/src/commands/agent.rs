@@ -18,7 +18,7 @@ use crate::commands::trace::expect_length;
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
-use crate::input::file::read_small;
+use crate::input::file::Named;
 use crate::limits::{READ_LINES, REASON_CHARS_MAX};
 use crate::ui::Ui;
 use crate::ui::shell;
@@ -31,7 +31,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     if let Some(reason) = &args.reason {
         expect_length("the reason", reason, REASON_CHARS_MAX)?;
     }
-    let public = args.public.as_deref().map(read_public).transpose()?;
+    let public = args.public.as_deref().map(|path| read_public(&ctx.name(path))).transpose()?;
     // Looking at a key changes nothing, so it takes no lock.
     let visit = ctx.visit()?;
     let known = latest(&visit.reader, agent)?;
@@ -191,12 +191,12 @@ fn rotate_hint(args: &AgentKey) -> String {
     hint
 }
 
-fn read_public(path: &Path) -> Result<PublicKey, CliError> {
+fn read_public(file: &Named) -> Result<PublicKey, CliError> {
     let refuse = |why: String| {
-        CliError::new(Code::PublicKey, format!("{} holds no public key that can be used", path.display()))
-            .cause(why)
+        let what = format!("{} holds no public key that can be used", file.shown.display());
+        CliError::new(Code::PublicKey, what).cause(why)
     };
-    let bytes = read_small(path, SMALL_FILE_BYTES_MAX)?;
+    let bytes = file.read_small(SMALL_FILE_BYTES_MAX)?;
     let bytes = bytes.ok_or_else(|| refuse(format!("it has more than {SMALL_FILE_BYTES_MAX} bytes")))?;
     let text = String::from_utf8(bytes).map_err(|_| refuse("it is not text".into()))?;
     if text.contains("PRIVATE KEY") || text.starts_with("ed25519-secret:") {

@@ -17,7 +17,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Ci) -> Ended {
 }
 
 fn report(ctx: &Context, ui: &mut Ui, args: &CiReport) -> Ended {
-    let log = args.log.as_deref().map(|path| read_bytes(path, ARTIFACT_BYTES_MAX)).transpose()?;
+    let log = args.log.as_deref().map(|path| read_bytes(ctx, path, ARTIFACT_BYTES_MAX)).transpose()?;
     change(ctx, ui, &args.name.task, |tasks, task| {
         let log = log.map(|bytes| tasks.store_bytes(&bytes, "text/plain", "ci.log")).transpose()?;
         let verdict = CiVerdict {

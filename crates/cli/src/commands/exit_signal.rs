@@ -28,7 +28,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
 /// The signal in a file, judged as the switch says; or why it is none.
 fn read(ctx: &Context, file: &Path) -> Result<Result<ExitSignal, String>, Stop> {
     let is_enabled = parse_flag(ctx.env.get("AGENT_EXIT_PROTOCOL_ENABLED").as_deref());
-    let bytes = read_bytes(file, EXIT_SIGNAL_BYTES_MAX as u64 + 1)?;
+    let bytes = read_bytes(ctx, file, EXIT_SIGNAL_BYTES_MAX as u64 + 1)?;
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(ExitSignal::from_json_if_enabled(&text, is_enabled).map_err(|error| error.to_string()))

@@ -77,7 +77,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     ))?;
     if !ui.is_quiet() {
         ui.line("")?;
-        let next = ui.command("baton trace new --title \"what you are about to do\"");
+        let next = ui.command("baton task new \"what is to be done\" --ready");
         ui.line(&format!("Next: {}", printable(&next)))?;
     }
     Ok(Exit::Ok)

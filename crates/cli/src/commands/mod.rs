@@ -1,6 +1,7 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
 mod agent;
+mod beside;
 mod ci;
 mod completions;
 mod config;
@@ -10,8 +11,10 @@ mod exit_signal;
 mod explain;
 mod init;
 mod man;
+mod notify;
 mod replay;
 mod send;
+mod serve;
 mod standing;
 mod status;
 mod task;
@@ -39,7 +42,9 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Agent(Agent::Key(args))) => agent::run(ctx, ui, &args),
         Some(Command::Events(args)) => events::run(ctx, ui, &args),
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),
+        Some(Command::Notify(command)) => notify::run(ctx, ui, &command),
         Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
+        Some(Command::Serve(args)) => serve::run(ctx, ui, &args),
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),

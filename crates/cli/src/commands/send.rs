@@ -15,7 +15,7 @@ use crate::ui::text::printable;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
     // One byte more than a message may have, so that too large is seen as such.
-    let bytes = read_bytes(&args.file, ENVELOPE_BYTES_MAX as u64 + 1)?;
+    let bytes = read_bytes(ctx, &args.file, ENVELOPE_BYTES_MAX as u64 + 1)?;
     let tasks = ctx.tasks(ui)?;
     let sent = tasks.send(&bytes).map_err(Into::into);
     let sent = tasks.finish(ui, sent)?;

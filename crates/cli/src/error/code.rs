@@ -28,6 +28,10 @@ macro_rules! codes {
                 }
             }
 
+            pub(crate) fn of(text: &str) -> Option<Code> {
+                Code::ALL.iter().find(|code| code.as_str() == text).copied()
+            }
+
             fn page(self) -> &'static str {
                 match self {
                     $(Code::$name => include_str!(concat!("../../../../docs/errors/", $text, ".md")),)*
@@ -74,6 +78,9 @@ codes! {
     NoPosition "L034" NotFound,
     OtherHistory "L035" VerificationFailed,
     NotEmpty "L036" Refused,
+    OutcomeUnknown "S001" Unexpected,
+    OtherVersion "S002" Conflict,
+    NotServed "S003" Refused,
     NoTask "T001" NotFound,
     TaskExists "T002" Refused,
     TaskField "T003" Refused,

@@ -58,6 +58,7 @@ impl From<lock::Error> for CliError {
                 if pid == 0 { error.hint("baton doctor") } else { error.hint(format!("ps -p {pid}")) }
             }
             lock::Error::Io { path, source } => CliError::io("lock", &path, &source),
+            lock::Error::Left => CliError::new(Code::LockHeld, error.to_string()).hint("baton doctor"),
         }
     }
 }

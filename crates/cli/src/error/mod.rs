@@ -6,13 +6,14 @@ mod code;
 mod from_runtime;
 mod from_store;
 
-use std::io::Write as _;
+use std::io::Write;
 
 use serde_json::json;
 
 pub(crate) use code::{Code, pages};
 
 use crate::exit::Exit;
+use crate::serve::HandOver;
 use crate::ui::color::{Mark, Paint};
 use crate::ui::shell::Place;
 use crate::ui::text::{printable, printable_json};
@@ -47,12 +48,10 @@ impl CliError {
         self.code.exit()
     }
 
-    /// Prints to standard error. What comes from records, files or arguments is made printable here, whatever it went through before.
-    pub(crate) fn print(&self, json: bool, paint: Paint, place: &Place) {
+    /// Prints to standard error, in one piece. What comes from records, files or arguments is made printable here, whatever it went through before.
+    pub(crate) fn print(&self, mut err: impl Write, json: bool, paint: Paint, place: &Place) {
         let hint = self.hint.as_deref().map(|hint| place.carry(hint));
-        let mut err = std::io::stderr().lock();
-        // There is nowhere left to report that standard error is gone.
-        let _ = if json {
+        let text = if json {
             let mut error = json!({"code": self.code.as_str(), "message": self.what});
             if !self.causes.is_empty() {
                 error["causes"] = self.causes.clone().into();
@@ -60,7 +59,7 @@ impl CliError {
             if let Some(hint) = hint {
                 error["hint"] = hint.into();
             }
-            writeln!(err, "{}", printable_json(&json!({ "error": error })))
+            format!("{}\n", printable_json(&json!({ "error": error })))
         } else {
             let head = paint.mark(Mark::Bad, &format!("error[{}]", self.code.as_str()));
             let mut text = format!("{head}: {}\n", printable(&self.what));
@@ -69,8 +68,10 @@ impl CliError {
             }
             let hint = hint.unwrap_or_else(|| format!("baton explain {}", self.code.as_str()));
             text.push_str(&format!("{}: {}\n", paint.mark(Mark::Hint, "hint"), printable(&hint)));
-            err.write_all(text.as_bytes())
+            text
         };
+        // There is nowhere left to report that standard error is gone.
+        let _ = err.write_all(text.as_bytes());
     }
 }
 
@@ -80,6 +81,8 @@ pub(crate) enum Stop {
     Error(Box<CliError>),
     /// Whoever read standard output has gone away: not our failure.
     PipeClosed,
+    /// Another process owns the data directory and takes commands. Nothing was read, printed or written yet: the command is done there.
+    HandOver(Box<HandOver>),
 }
 
 impl From<CliError> for Stop {

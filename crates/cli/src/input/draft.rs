@@ -14,7 +14,7 @@ use crate::error::{CliError, Code};
 use crate::nearest::nearest;
 
 /// An event without what Baton adds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) event_type: EventType,
     pub(crate) payload: Map<String, Value>,

@@ -8,7 +8,7 @@ pub(crate) mod file;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use baton_core::limits::{BODY_BYTES_MAX, INPUT_BYTES_MAX};
 use baton_ledger::canonical;
@@ -16,13 +16,16 @@ use baton_ledger::verify::is_cut_short;
 use serde_json::Value;
 
 pub(crate) use draft::{Citation, Draft, DraftSig};
-use file::file_error;
+use file::Named;
 
-use crate::error::{CliError, Code};
+use crate::console::{Stdin, is_ready};
+use crate::context::Context;
+use crate::error::{CliError, Code, Stop};
 use crate::limits::INPUT_LINE_BYTES_MAX;
+use crate::serve::call::{Feeding, Rest};
 
 /// The events of one decision.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Decision {
     pub(crate) events: Vec<Draft>,
 }
@@ -35,12 +38,14 @@ pub(crate) struct Input {
     is_at_end: bool,
     line: u64,
     form: Form,
+    /// The text of the decision that was read last, and how many line feeds came before it.
+    last: (u64, Vec<u8>),
 }
 
 /// Where the bytes come from, as far as it matters whether reading waits for somebody.
 enum Source {
-    File(PathBuf, File),
-    Stdin,
+    File(Named, File),
+    Stdin(Stdin),
     #[cfg(test)]
     Bytes(io::Cursor<Vec<u8>>),
 }
@@ -49,7 +54,7 @@ impl Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Source::File(_, file) => file.read(buffer),
-            Source::Stdin => io::stdin().read(buffer),
+            Source::Stdin(stdin) => stdin.read(buffer),
             #[cfg(test)]
             Source::Bytes(bytes) => bytes.read(buffer),
         }
@@ -57,19 +62,16 @@ impl Source {
 
     fn fail(&self, error: &io::Error) -> CliError {
         match self {
-            Source::File(path, _) => file_error(path, error),
+            Source::File(named, _) => named.error(error),
             _ => CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string()),
         }
     }
 
     /// Whether something can be read at once.
     fn is_ready(&self) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let is_readable = |fd: PollFd<'_>| poll(&mut [fd], Some(&now)).is_ok_and(|count| count > 0);
         match self {
-            Source::File(_, file) => is_readable(PollFd::new(file, PollFlags::IN)),
-            Source::Stdin => is_readable(PollFd::new(&io::stdin(), PollFlags::IN)),
+            Source::File(_, file) => is_ready(file),
+            Source::Stdin(stdin) => stdin.is_ready(),
             #[cfg(test)]
             Source::Bytes(_) => true,
         }
@@ -77,28 +79,32 @@ impl Source {
 }
 
 /// A whole file that a person named, or standard input for `-`, up to a bound: more is cut off, and so is seen to be too much.
-pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, CliError> {
+pub(crate) fn read_bytes(ctx: &Context, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        io::stdin().take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
+    if path == Path::new("-") {
+        ctx.stdin()?.take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
             CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string())
-        })
+        })?;
+        ctx.has_taken(&bytes);
     } else {
-        let opened = file::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
-        opened.map_err(|error| file_error(path, &error))
-    };
-    read.map(|_| bytes)
+        let named = ctx.name(path);
+        let opened = file::open(&named.real).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
+        opened.map_err(|error| named.error(&error))?;
+    }
+    Ok(bytes)
 }
 
 /// A text of a task.
-pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
-    let bytes = read_bytes(path, BODY_BYTES_MAX as u64 + 1)?;
+pub(crate) fn read_text(ctx: &Context, path: &Path) -> Result<String, Stop> {
+    let bytes = read_bytes(ctx, path, BODY_BYTES_MAX as u64 + 1)?;
     if bytes.len() > BODY_BYTES_MAX {
         let what = format!("a task's text has at most {BODY_BYTES_MAX} bytes");
-        return Err(CliError::new(Code::InputTooLarge, what).cause("put the rest into a file in its inputs/"));
+        let error = CliError::new(Code::InputTooLarge, what);
+        return Err(error.cause("put the rest into a file in its inputs/").into());
     }
-    String::from_utf8(bytes)
-        .map_err(|error| CliError::new(Code::InputForm, "the text is not UTF-8").cause(error.to_string()))
+    String::from_utf8(bytes).map_err(|error| {
+        CliError::new(Code::InputForm, "the text is not UTF-8").cause(error.to_string()).into()
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,18 +118,34 @@ const READ_BYTES: usize = 1 << 16;
 
 impl Input {
     /// Opens a file, or standard input for `-`.
-    pub(crate) fn open(file: &Path) -> Result<Input, CliError> {
-        let source = if file == Path::new("-") {
-            Source::Stdin
+    pub(crate) fn open(ctx: &Context, file: &Path) -> Result<Input, Stop> {
+        let source = if file == Path::new("-") || ctx.is_fed() {
+            Source::Stdin(ctx.stdin()?)
         } else {
-            Source::File(file.to_owned(), File::open(file).map_err(|error| file_error(file, &error))?)
+            let named = ctx.name(file);
+            let file = File::open(&named.real).map_err(|error| named.error(&error))?;
+            Source::File(named, file)
         };
         Ok(Input::new(source))
     }
 
     fn new(source: Source) -> Input {
         let (buffer, form) = (Vec::new(), Form::Unknown);
-        Input { source, buffer, start: 0, is_at_end: false, line: 0, form }
+        Input { source, buffer, start: 0, is_at_end: false, line: 0, form, last: (0, Vec::new()) }
+    }
+
+    /// The decision that was read last and everything after it, for another process to go on with. Line feeds stand for what came before, so
+    /// that lines keep their numbers.
+    pub(crate) fn pass_on(&mut self) -> Result<Feeding, CliError> {
+        let rest = match &self.source {
+            Source::Stdin(stdin) => Rest::Stdin(stdin.clone()),
+            Source::File(named, file) => Rest::File(file.try_clone().map_err(|error| named.error(&error))?),
+            #[cfg(test)]
+            Source::Bytes(_) => return Ok(Feeding::Nothing),
+        };
+        let (before, text) = &self.last;
+        let before = vec![b'\n'; usize::try_from(*before).unwrap_or(usize::MAX).min(INPUT_LINE_BYTES_MAX)];
+        Ok(Feeding::Rest([&before, &text[..], b"\n", &self.buffer[self.start..]].concat(), rest))
     }
 
     /// Whether asking for the next decision can make us wait for whoever writes the input.
@@ -146,7 +168,7 @@ impl Input {
             if self.form == Form::Unknown && self.peek()? == Some(b'[') {
                 self.form = Form::Done;
                 let whole = self.read_rest(Vec::new())?;
-                return self.decide(trim(&whole), false).map(Some);
+                return self.decide_on(self.line, whole, false).map(Some);
             }
             let Some(line) = self.read_line()? else { return Ok(None) };
             let text = trim(&line);
@@ -154,17 +176,23 @@ impl Input {
                 continue;
             }
             if self.form == Form::Lines {
-                return self.decide(text, true).map(Some);
+                return self.decide_on(self.line - 1, line, true).map(Some);
             }
             // An object that is whole in the first line may have others below it; one that is not ends where the input ends.
             if !is_cut_short(text) {
                 self.form = Form::Lines;
-                return self.decide(text, true).map(Some);
+                return self.decide_on(self.line - 1, line, true).map(Some);
             }
             self.form = Form::Done;
             let whole = self.read_rest([line, vec![b'\n']].concat())?;
-            return self.decide(trim(&whole), false).map(Some);
+            return self.decide_on(self.line - 1, whole, false).map(Some);
         }
+    }
+
+    fn decide_on(&mut self, before: u64, text: Vec<u8>, is_line: bool) -> Result<Decision, CliError> {
+        let decision = self.decide(trim(&text), is_line);
+        self.last = (before, text);
+        decision
     }
 
     fn decide(&self, text: &[u8], is_line: bool) -> Result<Decision, CliError> {

@@ -7,7 +7,8 @@ pub(crate) mod text;
 pub(crate) mod time;
 
 use std::cell::RefCell;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,19 +35,21 @@ pub(crate) struct Ui {
     loudness: Loudness,
     place: Place,
     /// Shared, so that whatever is said on standard error comes after the data before it.
-    out: RefCell<BufWriter<Stdout>>,
+    out: RefCell<BufWriter<File>>,
+    err: File,
 }
 
 impl Ui {
-    pub(crate) fn new(json: bool, loudness: Loudness, paint: Paint, paint_err: Paint, place: Place) -> Self {
-        Ui {
-            json,
-            paint,
-            paint_err,
-            loudness,
-            place,
-            out: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())),
-        }
+    /// Speaks to these two files; `paint` is for the first.
+    pub(crate) fn new(
+        (out, err): (File, File),
+        (paint, paint_err): (Paint, Paint),
+        json: bool,
+        loudness: Loudness,
+        place: Place,
+    ) -> Self {
+        let out = RefCell::new(BufWriter::with_capacity(1 << 16, out));
+        Ui { json, paint, paint_err, loudness, place, out, err }
     }
 
     /// A line of data. It reaches the reader at the latest when the command ends.
@@ -72,9 +75,9 @@ impl Ui {
     /// Waits, and notices when whoever reads standard output goes away in the meantime.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), Stop> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let stdout = io::stdout();
+        let out = self.out.borrow();
         // Nothing is asked for; errors and hang-ups are reported anyway.
-        let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+        let mut watched = [PollFd::new(out.get_ref(), PollFlags::empty())];
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut watched, Some(&timeout)) {
             Ok(0) => Ok(()),
@@ -148,11 +151,11 @@ impl Ui {
     fn say(&self, text: &str) {
         // Standard error may be gone, which stops nothing; what is wrong with standard output shows at the next use of it.
         let _ = self.out.borrow_mut().flush();
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = (&self.err).write_all(format!("{text}\n").as_bytes());
     }
 
     pub(crate) fn fail(&self, error: &CliError) {
-        error.print(self.json, self.paint_err, &self.place);
+        error.print(&self.err, self.json, self.paint_err, &self.place);
     }
 }
 

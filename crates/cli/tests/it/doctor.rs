@@ -47,6 +47,7 @@ fn a_healthy_directory_has_a_verdict_for_everything() {
         "disk",
         "lock",
         "quarantine",
+        "tasks",
     ];
     assert_eq!(names, all);
     for check in checks.as_array().unwrap() {

@@ -68,10 +68,10 @@ fn what_doctor_init_and_baton_say_next_carries_the_data_directory() {
     let home = Home::empty();
     let made = home.run(&["init", "--data-dir", "a copy"]);
     let next = after(&made.stdout, "Next: ");
-    assert!(next.starts_with("baton --data-dir 'a copy' trace new --title "), "{next}");
+    assert!(next.starts_with("baton --data-dir 'a copy' task new "), "{next}");
     paste(&home, next).expect(0);
     let status = home.run(&["--data-dir", "a copy"]).stdout;
-    assert!(status.contains("  baton --data-dir 'a copy' trace ls  "), "{status}");
+    assert!(status.contains("  baton --data-dir 'a copy' task ls  "), "{status}");
     assert!(status.contains("  baton --data-dir 'a copy' verify  "), "{status}");
     fs::remove_dir_all(home.work().join("a copy/index")).unwrap();
     let doctor = home.run(&["--data-dir", "a copy", "doctor"]).stdout;

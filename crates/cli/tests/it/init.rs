@@ -39,7 +39,7 @@ fn init_makes_a_ledger_with_a_key_and_says_what_is_next() {
 
     let people = Home::empty().run(&["init"]);
     people.expect(0);
-    assert!(people.stdout.contains("baton trace new"), "{}", people.stdout);
+    assert!(people.stdout.contains("baton task new"), "{}", people.stdout);
 }
 
 #[test]

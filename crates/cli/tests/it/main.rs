@@ -41,6 +41,10 @@ mod prove;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
+mod serve_tasks;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;

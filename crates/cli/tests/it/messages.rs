@@ -349,7 +349,9 @@ fn a_message_with_a_fence_must_have_the_leases() {
 fn a_report_fits_only_where_somebody_works_or_waits() {
     let home = Home::new();
     let routed = |more: &[&str]| home.task(&[&["--agent", "swe-backend"], more].concat());
-    let moved = |id: &str, to: &str| drop(home.run(&["task", "move", id, to, "--reason", "x"]).expect(0));
+    let moved = |id: &str, to: &str| {
+        home.run(&["task", "move", id, to, "--reason", "x"]).expect(0);
+    };
     let ready = routed(&[]);
     let cancelled = routed(&[]);
     moved(&cancelled, "cancelled");

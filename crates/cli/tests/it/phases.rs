@@ -184,7 +184,9 @@ fn unblocking_returns_to_the_phase_it_came_from() {
         |home, id| {
             drop(home.accepted(update(id, "swe-backend", &json!({"status": "blocked", "notes": "x"}))))
         },
-        |home, id| drop(home.run(&["task", "move", id, "blocked", "--reason", "x"]).expect(0)),
+        |home, id| {
+            home.run(&["task", "move", id, "blocked", "--reason", "x"]).expect(0);
+        },
     ];
     for block in ways {
         let id = home.task(&[]);
@@ -333,7 +335,9 @@ fn the_table_of_statuses_holds_for_every_move_by_hand() {
     ];
     let home = Home::new();
     let made_in = |status: &str| -> String {
-        let moved = |id: &str, to: &str| drop(home.run(&["task", "move", id, to, "--reason", "x"]).expect(0));
+        let moved = |id: &str, to: &str| {
+            home.run(&["task", "move", id, to, "--reason", "x"]).expect(0);
+        };
         if status == "backlog" {
             return text(&home.run(&["task", "new", "a task", "--json"]).value(0)["id"]);
         }

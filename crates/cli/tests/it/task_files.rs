@@ -89,7 +89,9 @@ fn every_command_that_touches_a_task_takes_edits_in() {
         assert_eq!(home.records(&id).iter().filter(|record| taken(record)).count(), 1, "{name}: once");
         assert!(quarantined(&home).is_empty(), "{name}");
     };
-    let run = |args: &[&str]| drop(home.run(args).expect(0));
+    let run = |args: &[&str]| {
+        home.run(args).expect(0);
+    };
     checked("show", &|| run(&["task", "show", &id]));
     checked("ls", &|| run(&["task", "ls"]));
     checked("log", &|| run(&["task", "log", &id, "x"]));

@@ -1,6 +1,6 @@
 //! `completion.report`: what an agent says of its own work, and `run_result.json`, the file that keeps it beside the run.
 
-use serde_core::ser::{Serialize, SerializeStruct, Serializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, Read};

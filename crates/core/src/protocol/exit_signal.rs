@@ -3,7 +3,7 @@
 //! Read strictly, because a signal moves a task: checks stand in the order flag, size, JSON, protocol, version, `pr_url`,
 //! `evidence_bundle_ref`, `notes`. The table of phases is `phases.md` beside this file; a test compares the two.
 
-use serde_core::ser::{Serialize, SerializeStruct, Serializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value};
 
 use super::fields::{quoted, shown};

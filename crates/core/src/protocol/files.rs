@@ -1,6 +1,6 @@
 //! Files that stand for messages: read as strictly as the message, written the same every time.
 
-use serde_core::ser::Serialize;
+use serde::ser::Serialize;
 use serde_json::Value;
 
 use super::fields::{Fields, Read, shown};

@@ -2,7 +2,7 @@
 //!
 //! `handoff.json` is the request; `handoff.md` is made from it for whoever reads rather than parses.
 
-use serde_core::ser::{Serialize, SerializeStruct, Serializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use serde_json::{Map, Value};
 

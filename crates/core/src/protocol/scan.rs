@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use serde_core::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::exit_signal::{ExitSignal, ExitSignalError, PROTOCOL};
 use super::follow::{Follower, Step};

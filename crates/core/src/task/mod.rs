@@ -7,6 +7,7 @@ pub mod apply;
 pub mod backoff;
 mod board;
 pub mod decide;
+pub mod dispatch;
 pub mod event;
 mod model;
 mod papers;

@@ -118,8 +118,9 @@ impl Lease {
         self.expires_at.min(self.beat_until)
     }
 
-    pub fn is_over(&self, now: Timestamp) -> bool {
-        self.ends_at() <= now
+    /// Whether it no longer holds. `beaten_until` is how far a beat reaches that was too small a step to be recorded.
+    pub fn is_over(&self, now: Timestamp, beaten_until: Option<Timestamp>) -> bool {
+        self.ends_at() <= now && beaten_until.is_none_or(|until| until <= now)
     }
 }
 

@@ -104,6 +104,6 @@ mod tests {
             assert_eq!(split(&join(text, log)), (text.to_owned(), log.to_owned()));
         }
         let (text, log) = split("a\n\n## Work Log\n\n- x\n\n## After\n\nmore\n");
-        assert_eq!((text.lines().count(), log.as_str()), (7, ""), "a log that is not at the end is text");
+        assert_eq!((text.lines().count(), log.as_str()), (9, ""), "a log that is not at the end is text");
     }
 }

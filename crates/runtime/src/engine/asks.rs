@@ -95,6 +95,7 @@ impl Engine {
             ttl_ms: ttl_ms.unwrap_or(self.settings.lease_ttl_ms),
             beat_ttl_ms: self.settings.beat_ttl_ms,
             session,
+            beaten_until: self.beaten_until(&state, task),
         };
         let (run, _) = self.act(&mut state, |board, _| Ok(board.claim(&claim, moment)?))?;
         let lease = state.board.get(task).and_then(|task| task.lease.clone());
@@ -106,6 +107,7 @@ impl Engine {
     pub fn beat(&self, holder: &Holder) -> Result<Timestamp, Fault> {
         let mut state = self.ready_for(&holder.task)?;
         let moment = self.ground.clock.moment();
+        let holder = &Holder { beaten_until: self.beaten_until(&state, &holder.task), ..holder.clone() };
         let (beat, _) = self.act(&mut state, |board, _| {
             let beat = board.beat(holder, moment)?;
             Ok(((beat.expires_at, beat.beat_until), beat.decided))
@@ -124,7 +126,16 @@ impl Engine {
 
     /// Gives a task back.
     pub fn release(&self, holder: &Holder) -> Result<(Task, Papers), Fault> {
-        self.ask(&holder.task, |board, _, moment| board.release(holder, moment))
+        let holder = Holder { beaten_until: self.beaten_until(&self.lock(), &holder.task), ..holder.clone() };
+        self.ask(&holder.task, |board, _, moment| board.release(&holder, moment))
+    }
+
+    /// How far the last beat of a task's holder reaches, where its lease looks over and may not be.
+    fn beaten_until(&self, state: &State, id: &TaskId) -> Option<Timestamp> {
+        let task = state.board.get(id)?;
+        task.lease.as_ref().filter(|lease| lease.is_over(self.now(), None))?;
+        let beat = self.files.heartbeat(id, task.live_run()?.id)?;
+        Some(beat.until.min(beat.lease_until))
     }
 
     /// Routes one message. What is refused is recorded; what is no message is not.

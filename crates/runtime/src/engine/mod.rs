@@ -20,16 +20,18 @@ use baton_core::roles::must_be_signed;
 use baton_core::task::apply::At;
 use baton_core::task::decide::{Decided, Rules};
 use baton_core::task::{Board, Papers, Status, Task};
-use baton_core::{Digest, Role, TaskId, Timestamp};
+use baton_core::{Digest, Role, TaskId, Timestamp, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal as Unsealed};
 use baton_store::artifacts::ArtifactDir;
 use baton_store::disk::Disk;
+use baton_store::export::Exporter;
+use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
 use baton_store::tasks::fold::{catch_up, fold};
-use baton_store::tasks::table::Table;
+use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
 use baton_store::{AppendError, Journal, Layout};
 
@@ -113,6 +115,8 @@ struct State {
     /// What a person should know, until somebody asks.
     notices: Vec<String>,
     moved: Vec<Moved>,
+    /// Traces that ended, whose heads are to be signed.
+    ended: Vec<TraceId>,
     /// A file that is being refused at this moment: met again, it is no news.
     refused: Option<(TaskId, Digest)>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
@@ -268,6 +272,9 @@ impl Engine {
             Some(task) => task.parse().ok().filter(|id| state.board.get(id).is_some()),
             None => state.board.of_trace(receipt.trace).map(|task| task.id.clone()),
         };
+        if matches!(payload, Payload::TraceClosed { .. }) {
+            state.ended.push(receipt.trace);
+        }
         let Some(id) = id else { return };
         if let Payload::Other { event_type, fields } = payload
             && let Some(Ok(event)) = baton_core::task::TaskEvent::read(event_type.as_str(), fields)
@@ -406,13 +413,27 @@ impl Engine {
         }
         let State { table, board, projected, changed, .. } = state;
         let ground = &self.ground;
-        table.save(&*ground.disk, &ground.ledger_key, board, projected, changed, &ground.boot)?;
+        let (boot, journal_end) = (ground.boot.as_str(), ground.journal.end());
+        let saving = Saving { board, projected, changed, boot, journal_end };
+        table.save(&*ground.disk, &ground.ledger_key, &saving)?;
         state.changed.clear();
         Ok(())
     }
 
+    /// Signs and keeps the heads of the traces that ended since the last call. They can be made again at any time, so what fails is left.
+    pub fn sign_heads(&self) {
+        let ended = std::mem::take(&mut self.lock().ended);
+        let ground = &self.ground;
+        let notes = NoteDir::new(ground.disk.clone(), &ground.layout);
+        let exporter = Exporter { journal: &*ground.journal, key: &ground.ledger_key, notes: &notes };
+        for trace in ended {
+            let _ = exporter.trace_head(trace);
+        }
+    }
+
     /// Ends cleanly.
     pub fn close(self) -> std::io::Result<()> {
+        self.sign_heads();
         let mut state = self.lock();
         self.save(&mut state)?;
         if state.behind.is_empty() {

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+mod beats;
 mod ci;
+mod day;
 mod notify;
 mod process;
 mod receiver;
 mod sim;
 mod support;
+mod world;

@@ -5,89 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_core::TaskId;
 use baton_core::protocol::exit_signal::{ExitReason, ExitSignal};
 use baton_core::task::decide::{Approve, CiVerdict, Edit, Holder, Log, Move, New, Reject, Retry, system};
 use baton_core::task::{Board, Phase, Status, Task, TaskEvent};
-use baton_core::{Role, TaskId};
-use baton_ledger::key::SecretKey;
-use baton_runtime::clock::{Clock as _, VirtualClock};
-use baton_runtime::engine::OperatorKey;
-use baton_runtime::{Engine, Fault, Ground, Settings};
-use baton_store::artifacts::ArtifactDir;
-use baton_store::journal::Keeping;
-use baton_store::registry::{self, AgentKey};
+use baton_runtime::clock::Clock as _;
+use baton_runtime::{Engine, Fault};
 use baton_store::tasks::Document;
 use baton_store::tasks::fold::{Fact, catch_up};
-use baton_store::{AppendError, FsJournal, History as _, Journal, Layout, Options};
-use baton_testkit::builders::{agent, identity, secret};
+use baton_store::{AppendError, FsJournal, History as _};
+use baton_testkit::builders::agent;
 use baton_testkit::deadline::within;
 use baton_testkit::rng::{Rng, from_env};
-use baton_testkit::sim_disk::{Fault as DiskFault, SimDisk};
-use baton_testkit::sim_tree::SimTree;
+use baton_testkit::sim_disk::Fault as DiskFault;
 use serde_json::json;
 
-/// A person's key that needs no file.
-#[derive(Debug)]
-struct FixedKey;
-
-impl OperatorKey for FixedKey {
-    fn get(
-        &self,
-        journal: &dyn Journal,
-        ledger_key: &SecretKey,
-    ) -> Result<(Arc<SecretKey>, AgentKey), Fault> {
-        let (name, key) = (agent("operator"), secret(7));
-        if registry::agent_key(journal, &name)?.is_none() {
-            registry::bind(journal, ledger_key, &name, key.public(), &[Role::Operator])?;
-        }
-        let registered = registry::agent_key(journal, &name)?.ok_or(registry::Error::NoKey(name))?;
-        Ok((key, registered))
-    }
-}
-
-fn options() -> Options {
-    Options { segment_bytes: 64_000, checkpoint_every: 50, keeping: Keeping::Inline, ..Options::default() }
-}
-
-struct World {
-    disk: SimDisk,
-    tree: SimTree,
-    clock: Arc<VirtualClock>,
-    /// Counts the starts of the machine.
-    boot: u64,
-}
-
-impl World {
-    fn open(&self, why: &str) -> (Arc<FsJournal>, Result<Engine, Fault>) {
-        let layout = Layout::new("/sim");
-        let disk = Arc::new(self.disk.clone());
-        let (journal, _) = FsJournal::open(disk.clone(), &layout, |_| Ok(secret(1)), options())
-            .unwrap_or_else(|error| panic!("{why}: the journal is refused: {error}"));
-        let journal = Arc::new(journal);
-        (journal.clone(), self.engine(journal))
-    }
-
-    fn engine(&self, journal: Arc<FsJournal>) -> Result<Engine, Fault> {
-        let layout = Layout::new("/sim");
-        let disk = Arc::new(self.disk.clone());
-        let ground = Ground {
-            artifacts: ArtifactDir::new(disk.clone(), layout.artifacts()),
-            disk,
-            layout,
-            journal,
-            ledger_key: secret(1),
-            operator: Arc::new(FixedKey),
-            tree: Arc::new(self.tree.clone()),
-            workspace: "/nonexistent".into(),
-            boot: self.boot.to_string(),
-            clock: self.clock.clone(),
-        };
-        Engine::open(ground, Settings::default())
-    }
-}
+use crate::world::World;
 
 /// What was acknowledged of a task: it must be so, or further, ever after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -157,6 +92,7 @@ impl Life<'_> {
             task: id.clone(),
             agent: lease.agent.clone(),
             fence: lease.fence,
+            beaten_until: None,
         });
         match choice {
             3..6 => drop(engine.claim(&id, &name, None, None)?),
@@ -400,14 +336,7 @@ fn check_history(journal: &FsJournal, why: &str) {
 /// Several lives on one data directory, each ended by a crash at a chosen operation, or cleanly.
 fn simulate(seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
-    let clock = Arc::new(VirtualClock::new("2026-02-09T21:00:00.000Z".parse().unwrap(), seed));
-    let disk = SimDisk::new(seed);
-    let mut world = World { tree: SimTree::new(&disk), disk, clock, boot: 0 };
-    let key = secret(1);
-    FsJournal::create(Arc::new(world.disk.clone()), &Layout::new("/sim"), identity(&key), &key, options())
-        .unwrap()
-        .close()
-        .unwrap();
+    let mut world = World::new(seed);
     let (mut known, mut edits, mut count) = (BTreeMap::new(), Vec::new(), 0);
     for life in 0..3 {
         let why = format!("seed {seed}, life {life}");
@@ -451,8 +380,8 @@ fn simulate(seed: u64) -> u64 {
 
 #[test]
 fn a_power_cut_between_any_two_effects_loses_and_doubles_nothing() {
-    let seeds = from_env("BATON_SIM_SEEDS", 10_000);
-    let first = from_env("BATON_SIM_SEED", 0);
+    let seeds = from_env("BATON_TASK_SEEDS", 10_000);
+    let first = from_env("BATON_TASK_SEED", 0);
     within(600, "the simulation of tasks", move || {
         let next = AtomicU64::new(0);
         let done = AtomicU64::new(0);
@@ -469,7 +398,7 @@ fn a_power_cut_between_any_two_effects_loses_and_doubles_nothing() {
                             Ok(count) => drop(done.fetch_add(count, Ordering::Relaxed)),
                             Err(panic) => {
                                 eprintln!(
-                                    "repeat with: BATON_SIM_SEED={seed} BATON_SIM_SEEDS=1 cargo test -p baton-runtime --test it power_cut"
+                                    "repeat with: BATON_TASK_SEED={seed} BATON_TASK_SEEDS=1 cargo test -p baton-runtime --test it power_cut"
                                 );
                                 std::panic::resume_unwind(panic);
                             }

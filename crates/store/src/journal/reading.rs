@@ -162,6 +162,11 @@ impl<T: Reads> History for T {
         self.reading().index().count()
     }
 
+    fn end(&self) -> Option<(u64, u64)> {
+        let end = self.reading().index().end().ok()??;
+        Some((end.segment, end.offset))
+    }
+
     fn tree(&self) -> Result<Frontier, ReadError> {
         let reading = self.reading();
         let index = reading.index();

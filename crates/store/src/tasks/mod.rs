@@ -8,6 +8,7 @@ mod document;
 mod edit;
 pub mod files;
 pub mod fold;
+mod places;
 mod problem;
 mod render;
 pub mod table;

@@ -16,7 +16,9 @@ use baton_ledger::key::{PublicKey, SecretKey};
 use serde::{Deserialize, Serialize};
 
 use super::files::Projected;
+use super::places::{Places, places_path};
 use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
+use crate::layout::Layout;
 
 /// Largest table that is read: ten times a very large board.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
@@ -42,6 +44,17 @@ pub struct Loaded {
     pub table: Table,
 }
 
+/// What is to be saved.
+#[derive(Debug, Clone, Copy)]
+pub struct Saving<'a> {
+    pub board: &'a Board,
+    pub projected: &'a BTreeMap<TaskId, Projected>,
+    /// The tasks whose rows are out of date.
+    pub changed: &'a BTreeSet<TaskId>,
+    pub boot: &'a str,
+    pub journal_end: Option<(u64, u64)>,
+}
+
 /// The saved board, to be saved on.
 #[derive(Debug)]
 pub struct Table {
@@ -51,11 +64,20 @@ pub struct Table {
     rows: u64,
     pos: u64,
     hasher: Hasher,
+    places: Places,
 }
 
 impl Table {
     fn empty(path: PathBuf) -> Table {
-        Table { path, file: None, length: 0, rows: 0, pos: 0, hasher: Hasher::default() }
+        Table {
+            path,
+            file: None,
+            length: 0,
+            rows: 0,
+            pos: 0,
+            hasher: Hasher::default(),
+            places: Places::default(),
+        }
     }
 
     /// The position up to which the rows are current.
@@ -77,26 +99,23 @@ impl Table {
     }
 
     /// Saves the rows that changed. Nothing is synced: what a crash takes away is made again.
-    pub fn save(
-        &mut self,
-        disk: &dyn Disk,
-        key: &SecretKey,
-        board: &Board,
-        projected: &BTreeMap<TaskId, Projected>,
-        changed: &BTreeSet<TaskId>,
-        boot: &str,
-    ) -> io::Result<()> {
+    pub fn save(&mut self, disk: &dyn Disk, key: &SecretKey, saving: &Saving<'_>) -> io::Result<()> {
+        let Saving { board, projected, changed, boot, journal_end } = *saving;
         let is_due = self.rows + changed.len() as u64 > 4 * board.len() as u64 + 64;
-        let mut text = String::new();
+        let is_new = self.length == 0 || is_due;
+        if is_new {
+            *self = Table::empty(self.path.clone());
+        }
+        let (mut text, start) = (String::new(), self.length);
+        let places = &mut self.places;
         let mut put = |task: &Task| -> io::Result<()> {
+            places.set(&task.id, start + text.len() as u64);
             let row = Row { task: task.clone(), files: projected.get(&task.id).cloned() };
             text.push_str(&serde_json::to_string(&row).map_err(io::Error::other)?);
             text.push('\n');
             Ok(())
         };
-        let is_new = self.length == 0 || is_due;
         if is_new {
-            *self = Table::empty(self.path.clone());
             board.tasks().try_for_each(&mut put)?;
             self.rows = board.len() as u64;
         } else {
@@ -118,7 +137,7 @@ impl Table {
         if is_new {
             write_atomic(disk, &self.path, text.as_bytes())?;
             self.length = text.len() as u64;
-            return Ok(());
+            return self.save_places(disk, journal_end);
         }
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -126,9 +145,28 @@ impl Table {
         };
         file.write_all_at(text.as_bytes(), self.length)?;
         self.length += text.len() as u64;
-        Ok(())
+        self.save_places(disk, journal_end)
+    }
+
+    fn save_places(&self, disk: &dyn Disk, journal_end: Option<(u64, u64)>) -> io::Result<()> {
+        self.places.save(disk, &places_path(&self.path), self.length, self.pos, journal_end)
     }
 }
+
+/// The row of one task, where the table is current: looked up, not searched for, and only good for showing it, because no signature is checked.
+pub fn look_up(disk: &dyn Disk, layout: &Layout, id: &TaskId) -> Option<(Task, Option<Projected>)> {
+    let path = layout.index().join("tasks");
+    let offset = Places::find(disk, &places_path(&path), &path, layout, id)?;
+    let file = disk.open(&path, Mode::Read).ok()?;
+    let mut bytes = vec![0; ROW_BYTES_MAX.min(usize::try_from(file.length().ok()? - offset).ok()?)];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    let row: Row = serde_json::from_slice(line).ok()?;
+    (row.task.id == *id).then_some((row.task, row.files))
+}
+
+/// Longest row that is looked up; a longer one is found by reading the table.
+const ROW_BYTES_MAX: usize = 256 << 10;
 
 fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     let text = std::str::from_utf8(bytes).ok()?;
@@ -151,11 +189,18 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     }
     hasher.update(&bytes[seal_at..]);
     let mut last: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut rows = 0;
-    for line in text[..seal_at].lines().filter(|line| !line.starts_with('#')) {
+    let (mut rows, mut at) = (0, 0);
+    let mut places = Places::default();
+    for line in text[..seal_at].split_inclusive('\n') {
+        let start = at;
+        at += line.len() as u64;
+        if line.starts_with('#') {
+            continue;
+        }
         // Every row starts with the id, so that only the last one of a task is taken apart.
         let id = line.strip_prefix(r#"{"task":{"id":""#)?.split('"').next()?;
         last.insert(id, line);
+        places.set(&id.parse().ok()?, start);
         rows += 1;
     }
     let (mut board, mut projected) = (Board::default(), BTreeMap::new());
@@ -168,6 +213,7 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     }
     let pos = pos.parse().ok()?;
     board.set_pos(pos);
-    let table = Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, pos, hasher };
+    let table =
+        Table { path: path.to_owned(), file: None, length: bytes.len() as u64, rows, pos, hasher, places };
     Some(Loaded { board, projected, boot: boot.to_owned(), table })
 }

@@ -14,7 +14,7 @@ use baton_store::journal::segments;
 use baton_store::keys::{self, KeyStore};
 use baton_store::{History as _, Layout, OpenError, Visit, clock, lock, registry};
 
-use super::{Status, Verdict};
+use super::{Status, Verdict, tasks};
 use crate::context::{Activity, Context, disk, visit};
 use crate::limits::DISK_FREE_MIN;
 use crate::ui::shell;
@@ -32,6 +32,9 @@ pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
     }
     verdicts.extend(permissions(ctx, layout, opened.as_ref().ok()));
     verdicts.extend([disk_space(layout), locks(layout), quarantine(layout)]);
+    if let Ok(visit) = opened {
+        verdicts.extend(tasks::checks(layout, visit));
+    }
     verdicts
 }
 

@@ -19,9 +19,15 @@ use crate::ui::text::count;
 /// Mends what it can and says what it did.
 pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>, Stop> {
     let mut done = Vec::new();
+    // Before anything is touched: whoever owns the data directory does the rest too.
+    ctx.reach()?;
     restrict(ctx, layout, &mut done)?;
     // Opening recovers; where that is refused, nothing else is touched either.
     let writing = ctx.write(ui)?;
+    if writing.is_shared() {
+        ui.note("the index is in use by the process that owns the data directory, and stays as it is");
+        return Ok(done);
+    }
     for name in &writing.opening.quarantined {
         let kept = layout.quarantine().join(name);
         done.push(format!("a write that was cut off was set aside in {}", kept.display()));
@@ -33,6 +39,17 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     let writing = ctx.write(ui)?;
     let events = count(writing.journal.size(), "event");
     writing.close(ui)?;
+    // The board and the files of tasks went with the index: opening makes both from the ledger.
+    let tasks = ctx.tasks(ui)?;
+    let reconciled = tasks.reconcile().map_err(Stop::from);
+    let reconciled = tasks.finish(ui, reconciled)?;
+    reconciled.notices.iter().for_each(|notice| ui.warn(notice));
+    if reconciled.looked_at > 0 {
+        ui.note(&format!(
+            "the files of {} were compared with the ledger",
+            count(reconciled.looked_at as u64, "task")
+        ));
+    }
     if was_broken {
         done.push(format!("the index was missing or damaged, and was rebuilt from {events}"));
     } else {

@@ -2,6 +2,7 @@
 
 mod checks;
 mod fix;
+mod tasks;
 
 use serde_json::{Value, json};
 

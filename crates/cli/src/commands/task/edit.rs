@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskEdit) -> Ended {
     put("title", args.title.as_deref().map(Into::into));
     put("priority", args.priority.map(|priority| priority.as_str().into()));
     put("dependsOn", args.depends_on.as_ref().map(|ids| ids.iter().map(|id| id.as_str()).collect()));
-    put("body", args.file.as_deref().map(read_text).transpose()?.map(Into::into));
+    put("body", args.file.as_deref().map(|path| read_text(ctx, path)).transpose()?.map(Into::into));
     if fields.is_empty() && args.agent.is_none() {
         return if args.no_editor { take_in(ctx, ui, args) } else { open_editor(ctx, args) };
     }

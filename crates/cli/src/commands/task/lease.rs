@@ -47,7 +47,8 @@ pub(super) fn beat(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
     let tasks = ctx.tasks(ui)?;
     let answer = tasks.look(|board| find(board, &args.name.task)).map_err(Into::into).and_then(|found| {
         let task = found?;
-        let holder = Holder { task: task.clone(), agent: args.agent.clone(), fence: args.fence };
+        let holder =
+            Holder { task: task.clone(), agent: args.agent.clone(), fence: args.fence, beaten_until: None };
         Ok((task, tasks.beat(&holder)?))
     });
     let (task, until) = tasks.finish(ui, answer)?;
@@ -67,6 +68,6 @@ pub(super) fn beat(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
 
 pub(super) fn release(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
     change(ctx, ui, &args.name.task, |tasks, task| {
-        tasks.release(&Holder { task, agent: args.agent.clone(), fence: args.fence })
+        tasks.release(&Holder { task, agent: args.agent.clone(), fence: args.fence, beaten_until: None })
     })
 }

@@ -13,7 +13,7 @@ use crate::task_args::TaskNew;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
-    let body = args.file.as_deref().map(read_text).transpose()?.unwrap_or_default();
+    let body = args.file.as_deref().map(|path| read_text(ctx, path)).transpose()?.unwrap_or_default();
     let mut metadata = serde_json::Map::new();
     if args.no_review {
         metadata.insert("reviewRequired".into(), Value::Bool(false));

@@ -1,11 +1,15 @@
 //! `baton task show`.
 
-use baton_core::task::{Board, Papers, Status, Task};
+use baton_core::limits::TASK_FILE_BYTES_MAX;
+use baton_core::task::{Board, Papers, Status, Task, worklog};
 use baton_store::clock;
+use baton_store::tasks::files::file_path;
+use baton_store::tasks::tree::{RealTree, Tree as _};
+use baton_store::tasks::{Document, table};
 
 use super::to_json;
 use crate::commands::Ended;
-use crate::context::Context;
+use crate::context::{Context, disk};
 use crate::error::Stop;
 use crate::exit::Exit;
 use crate::task_args::TaskName;
@@ -16,6 +20,9 @@ use crate::ui::text::{printable, printable_lines};
 use crate::ui::time::{ago, duration};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
+    if let Some((task, body)) = look_up(ctx, args)? {
+        return show_alone(ui, &task, &body);
+    }
     let read = ctx.board()?;
     let found = find(&read.board, &args.task);
     let is_edited = match &found {
@@ -30,6 +37,29 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
     let Some(task) = read.board.get(&id) else { return Ok(Exit::NotFound) };
     let papers = read.papers(task)?;
     show(ui, &read.board, task, &papers)
+}
+
+/// The task as it was saved, where that is how it stands and nobody has changed its file: no other task is read for it.
+fn look_up(ctx: &Context, args: &TaskName) -> Result<Option<(Task, String)>, Stop> {
+    let layout = ctx.layout()?;
+    let Ok(id) = args.task.parse() else { return Ok(None) };
+    let Some((task, Some(files))) = table::look_up(&*disk(), &layout, &id) else { return Ok(None) };
+    let Ok(tree) = RealTree::open(layout.root()) else { return Ok(None) };
+    let max = TASK_FILE_BYTES_MAX as u64;
+    match tree.read(&file_path(files.status, &id), max) {
+        Ok((bytes, stamp))
+            if stamp == files.stamp && files.rev == task.rev() && task.depends_on.is_empty() =>
+        {
+            Ok(Document::parse(&bytes).ok().map(|document| (task, document.body().to_owned())))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn show_alone(ui: &mut Ui, task: &Task, body: &str) -> Ended {
+    let (text, log) = worklog::split(body);
+    let papers = Papers { text, log, ..Papers::default() };
+    show(ui, &Board::default(), task, &papers)
 }
 
 /// A person changed the file: that is taken in first, and then shown.

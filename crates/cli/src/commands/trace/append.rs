@@ -4,21 +4,21 @@
 //! input never pauses, it is given back now and then all the same.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::path::Path;
 
-use baton_core::TraceId;
+use baton_core::{AgentName, TraceId};
 use baton_ledger::seal::Receipt;
 
 use super::receipts_json;
-use super::speaker::Speaker;
+use super::speaker::{Known, Speaker};
 use crate::args::TraceAppend;
 use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
-use crate::input::Input;
+use crate::input::{Decision, Input};
+use crate::limits::DECISIONS_MAX;
 use crate::ui::Ui;
 use crate::ui::text::count;
 
@@ -29,11 +29,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceAppend) -> Ended {
         let what = "the trace `ledger` is Baton's own; nothing is appended to it by hand";
         return Err(CliError::new(Code::Reserved, what).hint("baton trace new").into());
     }
-    if args.file == Path::new("-") && std::io::stdin().is_terminal() {
+    let mut input = Input::open(ctx, &args.file)?;
+    if args.file == Path::new("-") && ctx.stdin()?.is_terminal() {
         ui.note("Reading events from standard input; Ctrl-D ends it.");
     }
-    let mut input = Input::open(&args.file)?;
-    let speaker = Speaker { trace, agent: args.agent.as_ref(), role: args.role };
+    let speaker = Speaker { ctx, trace, agent: args.agent.as_ref(), role: args.role };
     let (mut writing, mut recorded) = (None, 0);
     let ended = append_all(ctx, ui, &mut input, &speaker, &mut writing, &mut recorded);
     if let Err(stop) = ended {
@@ -76,10 +76,21 @@ fn append_all(
             None => {
                 // What is known of agents' keys holds only while nobody else can change it.
                 agents = BTreeMap::new();
-                writing.insert(ctx.write(ui)?)
+                // Somebody may have begun to serve since: the rest is done there.
+                writing.insert(match ctx.write_on(ui) {
+                    Err(Stop::HandOver(mut hand_over)) => {
+                        hand_over.feeding = input.pass_on()?;
+                        return Err(Stop::HandOver(hand_over));
+                    }
+                    opened => opened?,
+                })
             }
         };
-        let receipts = speaker.append(open, &mut agents, decision).map_err(locate)?;
+        if ctx.is_abandoned() {
+            // Whoever handed this over has gone; what it did not hear of is not done.
+            return Err(Stop::PipeClosed);
+        }
+        let receipts = append(speaker, open, &mut agents, decision).map_err(locate)?;
         *recorded += receipts.len() as u64;
         match print(ui, speaker.trace, &receipts) {
             // Nobody hears any more what is recorded: that is fine only if it was the last.
@@ -94,6 +105,28 @@ fn append_all(
         }
     }
     Ok(())
+}
+
+/// Appends one decision. Where others write at the same time, what is known of keys is looked up anew, and a register that moved on
+/// meanwhile is no conflict.
+fn append(
+    speaker: &Speaker<'_>,
+    open: &Writing,
+    agents: &mut BTreeMap<AgentName, Known>,
+    decision: Decision,
+) -> Result<Vec<(Receipt, String)>, CliError> {
+    let is_bound = decision.events.iter().any(|draft| draft.seen.is_some());
+    if !open.is_shared() {
+        return speaker.append(open, agents, decision);
+    }
+    for _ in 1..DECISIONS_MAX {
+        agents.clear();
+        match speaker.append(open, agents, decision.clone()) {
+            Err(error) if error.code == Code::HeadMoved && !is_bound => {}
+            ended => return ended,
+        }
+    }
+    speaker.append(open, agents, decision)
 }
 
 fn print(ui: &mut Ui, trace: TraceId, receipts: &[(Receipt, String)]) -> Result<(), Stop> {

@@ -2,14 +2,15 @@
 //!
 //! [`foresee`] looks at everything that can be known without copying; only when a whole decision has passed is anything stored.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use baton_core::limits::ARTIFACT_BYTES_MAX;
 use baton_core::{ArtifactRef, Digest};
 use baton_store::{ArtifactStore as _, Workspace};
 
+use crate::context::Context;
 use crate::error::{CliError, Code};
-use crate::input::file::{file_error, open_regular};
+use crate::input::file::{Named, open_regular};
 use crate::input::{Citation, Draft};
 use crate::ui::text::count;
 
@@ -17,7 +18,7 @@ use crate::ui::text::count;
 #[derive(Debug)]
 pub(super) struct Foreseen {
     pub(super) artifact: ArtifactRef,
-    file: Option<PathBuf>,
+    file: Option<Named>,
 }
 
 impl Foreseen {
@@ -29,7 +30,11 @@ impl Foreseen {
 /// The artifacts of an event, as far as they can be told before anything is stored.
 ///
 /// What is cited by its hash must be stored already. Only a claim may cite what is missing: that is the verifier's to find.
-pub(super) fn foresee(workspace: &Workspace, draft: &mut Draft) -> Result<Vec<Foreseen>, CliError> {
+pub(super) fn foresee(
+    ctx: &Context,
+    workspace: &Workspace,
+    draft: &mut Draft,
+) -> Result<Vec<Foreseen>, CliError> {
     let may_be_missing = draft.event_type.as_str() == "claim_issued";
     let one = |citation| match citation {
         Citation::Stored(artifact) => {
@@ -38,7 +43,7 @@ pub(super) fn foresee(workspace: &Workspace, draft: &mut Draft) -> Result<Vec<Fo
             }
             Ok(Foreseen { artifact, file: None })
         }
-        Citation::File { path, media_type, name } => foresee_file(path, media_type, name),
+        Citation::File { path, media_type, name } => foresee_file(ctx.name(&path), media_type, name),
     };
     std::mem::take(&mut draft.artifacts).into_iter().map(one).collect()
 }
@@ -56,32 +61,30 @@ fn expect_stored(workspace: &Workspace, artifact: &ArtifactRef) -> Result<(), Cl
     Err(CliError::new(Code::Artifact, what).cause(found).hint(hint))
 }
 
-fn foresee_file(
-    path: PathBuf,
-    media_type: Option<String>,
-    name: Option<String>,
-) -> Result<Foreseen, CliError> {
-    let metadata = open_regular(&path).and_then(|file| file.metadata());
-    let bytes = metadata.map_err(|error| file_error(&path, &error))?.len();
+fn foresee_file(file: Named, media_type: Option<String>, name: Option<String>) -> Result<Foreseen, CliError> {
+    let metadata = open_regular(&file.real).and_then(|file| file.metadata());
+    let bytes = metadata.map_err(|error| file.error(&error))?.len();
+    let path = &file.shown;
     if bytes > ARTIFACT_BYTES_MAX {
         let why = format!("it has {bytes} bytes, an artifact has at most {ARTIFACT_BYTES_MAX}");
-        return Err(too_large(&path, why));
+        return Err(too_large(path, why));
     }
-    let media_type = media_type.unwrap_or_else(|| media_type_of(&path).to_owned());
+    let media_type = media_type.unwrap_or_else(|| media_type_of(path).to_owned());
     let name = name.unwrap_or_else(|| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let artifact = ArtifactRef { sha256: Digest([0; 32]), bytes, media_type, name };
-    Ok(Foreseen { artifact, file: Some(path) })
+    Ok(Foreseen { artifact, file: Some(file) })
 }
 
 /// Stores what is yet to be stored, and gives the reference with the hash and the length that were stored.
 pub(super) fn store(workspace: &Workspace, foreseen: Foreseen) -> Result<ArtifactRef, CliError> {
-    let Some(path) = foreseen.file else { return Ok(foreseen.artifact) };
-    let mut file = open_regular(&path).map_err(|error| file_error(&path, &error))?;
+    let Some(named) = foreseen.file else { return Ok(foreseen.artifact) };
+    let mut file = open_regular(&named.real).map_err(|error| named.error(&error))?;
+    let path = &named.shown;
     let stored = workspace.artifacts.put(&mut file);
     let (sha256, bytes) = stored.map_err(|error| match error.kind() {
         // It has grown since.
-        std::io::ErrorKind::FileTooLarge => too_large(&path, error.to_string()),
-        _ => CliError::io("store", &path, &error),
+        std::io::ErrorKind::FileTooLarge => too_large(path, error.to_string()),
+        _ => CliError::io("store", path, &error),
     })?;
     Ok(ArtifactRef { sha256, bytes, ..foreseen.artifact })
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_core::TraceId;
 use baton_store::ArtifactStore;
@@ -15,6 +16,7 @@ use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
+use crate::input::file::Named;
 use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::{Ui, output_error};
@@ -31,7 +33,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
         writing.close(ui)?;
         return Ok(Exit::Ok);
     }
-    let target = Target::new(&args.output, ctx.layout()?.root())?;
+    let target = Target::new(ctx.name(&args.output), ctx.layout()?.root())?;
     let writing = ctx.write(ui)?;
     let written =
         target.write(|out| write_bundle(&writing, trace, args, out, |error| target.fail(error).into()));
@@ -77,9 +79,12 @@ fn write_bundle(
     }
 }
 
+/// Exports that this process has begun: whoever owns the data directory may do several at once.
+static EXPORTS: AtomicU64 = AtomicU64::new(0);
+
 /// A file that appears under its name only when it is whole.
 struct Target {
-    path: PathBuf,
+    file: Named,
     /// The file's own name; what is not whole yet is named after it and the process that writes it.
     name: String,
     parent: PathBuf,
@@ -87,17 +92,19 @@ struct Target {
 
 impl Target {
     /// A new file or an old one, and nothing that a rename would take away from others: no device, no link, nothing of the ledger's own.
-    fn new(path: &Path, data_dir: &Path) -> Result<Target, CliError> {
-        let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
+    fn new(file: Named, data_dir: &Path) -> Result<Target, CliError> {
+        let path = &file.shown;
+        let Some(name) = path.file_name().filter(|_| !file.real.is_dir()) else {
             let what = format!("{} is a directory", path.display());
             return Err(CliError::new(Code::Output, what)
                 .hint(format!("-o {}", shell::path(&path.join("trace.bundle")))));
         };
-        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        if fs::symlink_metadata(&file.real).is_ok_and(|found| !found.is_file()) {
             let what = format!("{} is not a regular file", path.display());
             return Err(CliError::new(Code::OutputRefused, what).hint("-o - writes to standard output"));
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            file.real.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let is_inside =
             |dir: &Path| Some(dir.canonicalize().ok()?.starts_with(data_dir.canonicalize().ok()?));
         if is_inside(parent) == Some(true) {
@@ -105,22 +112,23 @@ impl Target {
             return Err(CliError::new(Code::OutputRefused, what).hint("choose a place outside of it"));
         }
         let name = name.to_string_lossy().into_owned();
-        Ok(Target { path: path.to_owned(), name, parent: parent.to_owned() })
+        let parent = parent.to_owned();
+        Ok(Target { file, name, parent })
     }
 
-    /// Where the process with this id writes until the file is whole.
-    fn beside(&self, pid: u32) -> PathBuf {
-        self.parent.join(format!(".{}.{pid}.tmp", self.name))
+    /// Where this process writes its `n`th export until the file is whole.
+    fn beside(&self, n: u64) -> PathBuf {
+        self.parent.join(format!(".{}.{}-{n}.tmp", self.name, std::process::id()))
     }
 
     /// The process that writes, or wrote, a file beside ours.
     fn writer(&self, file_name: &str) -> Option<u32> {
         let rest = file_name.strip_prefix('.')?.strip_prefix(&self.name)?.strip_prefix('.')?;
-        rest.strip_suffix(".tmp")?.parse().ok()
+        rest.strip_suffix(".tmp")?.split('-').next()?.parse().ok()
     }
 
     /// Removes what exports to the same name left behind when they were interrupted. Failing at it is no reason to fail.
-    fn remove_leftovers(&self) {
+    fn remove_leftovers(&self, n: u64) {
         let processes = Path::new("/proc");
         // Without a list of processes nobody can be told to be gone.
         if !processes.join("self").exists() {
@@ -129,8 +137,9 @@ impl Target {
         let Ok(entries) = fs::read_dir(&self.parent) else { return };
         for entry in entries.flatten() {
             let writer = entry.file_name().to_str().and_then(|name| self.writer(name));
-            // Nothing of this name can be our own yet: it was written by a process that had our id before us.
-            let is_gone = |pid: u32| pid == std::process::id() || !processes.join(pid.to_string()).exists();
+            // At the first export nothing can be our own yet: it was written by a process that had our id before us.
+            let is_old = |pid: u32| n == 0 && pid == std::process::id();
+            let is_gone = |pid: u32| is_old(pid) || !processes.join(pid.to_string()).exists();
             if writer.is_some_and(is_gone) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -138,12 +147,14 @@ impl Target {
     }
 
     fn fail(&self, error: &io::Error) -> CliError {
-        CliError::new(Code::Output, format!("cannot write {}", self.path.display())).cause(error.to_string())
+        CliError::new(Code::Output, format!("cannot write {}", self.file.shown.display()))
+            .cause(error.to_string())
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<u64, Stop>) -> Result<(u64, u64), Stop> {
-        self.remove_leftovers();
-        let beside = self.beside(std::process::id());
+        let n = EXPORTS.fetch_add(1, Ordering::Relaxed);
+        self.remove_leftovers(n);
+        let beside = self.beside(n);
         let file = File::create_new(&beside).map_err(|error| self.fail(&error))?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
         let written = write(&mut out).and_then(|events| {
@@ -161,7 +172,7 @@ impl Target {
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         let length = file.metadata()?.len();
-        fs::rename(beside, &self.path)?;
+        fs::rename(beside, &self.file.real)?;
         Ok(length)
     }
 }

@@ -14,7 +14,6 @@ use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
-use crate::input::file::read_small;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceProve) -> Ended {
@@ -27,7 +26,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceProve) -> Ended {
             proof
         }
         (None, old) => {
-            let old = Old::read(old.as_deref().unwrap_or_default())?;
+            let old = Old::read(ctx, old.as_deref().unwrap_or_default())?;
             let writing = ctx.write(ui)?;
             let size = old.size_in(&writing)?;
             let proof = writing.exporter().prove_consistency(size)?;
@@ -78,17 +77,17 @@ enum Old {
 
 impl Old {
     /// A number, or a file with a checkpoint.
-    fn read(text: &str) -> Result<Old, CliError> {
+    fn read(ctx: &Context, text: &str) -> Result<Old, CliError> {
         if let Ok(size) = text.parse() {
             return Ok(Old::Size(size));
         }
-        let path = Path::new(text);
+        let file = ctx.name(Path::new(text));
         let refuse = |why: String| {
-            CliError::new(Code::Value, format!("{} is not a checkpoint", path.display()))
+            CliError::new(Code::Value, format!("{} is not a checkpoint", file.shown.display()))
                 .cause(why)
                 .hint("baton trace checkpoint")
         };
-        let bytes = read_small(path, NOTE_BYTES_MAX as u64)?;
+        let bytes = file.read_small(NOTE_BYTES_MAX as u64)?;
         let bytes = bytes.ok_or_else(|| refuse(format!("it has more than {NOTE_BYTES_MAX} bytes")))?;
         let note = Note::parse(&bytes).map_err(|error| refuse(error.to_string()))?;
         Ok(Old::Note(Box::new(note)))

@@ -15,6 +15,7 @@ use baton_store::{AppendError, Journal as _, Workspace, clock, keys};
 
 use super::cite::{self, Foreseen};
 use crate::commands::agent::{latest, new_key};
+use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::input::{Decision, Draft, DraftSig};
 
@@ -56,6 +57,7 @@ struct Prepared {
 /// On whose behalf events are appended, as far as the command line says.
 #[derive(Debug)]
 pub(super) struct Speaker<'a> {
+    pub(super) ctx: &'a Context,
     pub(super) trace: TraceId,
     pub(super) agent: Option<&'a AgentName>,
     pub(super) role: Option<Role>,
@@ -159,7 +161,7 @@ impl Speaker<'_> {
         agents: &mut BTreeMap<AgentName, Known>,
         mut draft: Draft,
     ) -> Result<Prepared, CliError> {
-        let (sig, artifacts) = (draft.sig, cite::foresee(workspace, &mut draft)?);
+        let (sig, artifacts) = (draft.sig, cite::foresee(self.ctx, workspace, &mut draft)?);
         let mut event = self.to_event(workspace, agents, draft)?;
         event.artifacts = artifacts.iter().map(|foreseen| foreseen.artifact.clone()).collect();
         if sig.is_none() {

@@ -14,6 +14,8 @@ pub struct Claim {
     pub ttl_ms: i64,
     pub beat_ttl_ms: i64,
     pub session: Option<Token>,
+    /// How far the present holder's last beat reaches, where the ledger does not know of it.
+    pub beaten_until: Option<Timestamp>,
 }
 
 /// Whoever says that it holds a lease.
@@ -22,6 +24,8 @@ pub struct Holder {
     pub task: TaskId,
     pub agent: AgentName,
     pub fence: u64,
+    /// How far its last beat reaches, where the ledger does not know of it.
+    pub beaten_until: Option<Timestamp>,
 }
 
 /// What a beat leads to: new ends, which are always kept, and an event where they moved far enough.
@@ -41,7 +45,7 @@ impl Board {
         let mut act = Act::on(self, &claim.task, moment)?;
         if let Some(lease) = &act.task.lease
             && lease.agent != claim.agent
-            && !lease.is_over(moment.now)
+            && !lease.is_over(moment.now, claim.beaten_until)
         {
             return Err(held(lease));
         }
@@ -147,7 +151,9 @@ pub(super) fn expect_holder<'t>(
         Some(lease) if lease.agent != holder.agent || lease.fence != holder.fence => {
             Err(lost(format!("{} does with fence {}", lease.agent, lease.fence)))
         }
-        Some(lease) if lease.is_over(now) => Err(lost(format!("the lease ended at {}", lease.ends_at()))),
+        Some(lease) if lease.is_over(now, holder.beaten_until) => {
+            Err(lost(format!("the lease ended at {}", lease.ends_at())))
+        }
         Some(lease) => Ok(lease),
     }
 }

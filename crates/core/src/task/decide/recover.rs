@@ -43,7 +43,7 @@ impl Board {
         let mut act = Act::on(self, &ended.task, moment).ok()?;
         let lease = act.task.lease.clone()?;
         let is_stale_beat = lease.beat_until <= lease.expires_at;
-        if !lease.is_over(moment.now) || ended.beaten_until.is_some_and(|until| until > moment.now) {
+        if !lease.is_over(moment.now, ended.beaten_until) {
             return None;
         }
         let by = system();

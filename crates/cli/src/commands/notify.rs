@@ -1,0 +1,101 @@
+//! `baton notify`: what could not be delivered, and another try.
+
+use std::time::Duration;
+
+use baton_runtime::notify::dead_letters;
+use serde_json::{Value, json};
+
+use crate::args::{Notify, NotifyFlush};
+use crate::commands::Ended;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::notices::{FLUSH_WAIT, notable_since, sinks, start, tree};
+use crate::ui::Ui;
+use crate::ui::table::{Align, Table};
+use crate::ui::text::{count, printable, shorten};
+use crate::ui::time::ago;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, command: &Notify) -> Ended {
+    match command {
+        Notify::Ls => list(ctx, ui),
+        Notify::Retry => deliver(ctx, ui, None, true),
+        Notify::Flush(NotifyFlush { since }) => deliver(ctx, ui, *since, false),
+    }
+}
+
+fn list(ctx: &Context, ui: &mut Ui) -> Ended {
+    let layout = ctx.layout()?;
+    let dead = dead_letters(&tree(&layout)?)
+        .map_err(|error| CliError::io("read", &layout.root().join("notifications"), &error))?;
+    if ui.json {
+        let list: Vec<Value> = dead
+            .iter()
+            .map(|letter| {
+                json!({
+                    "sink": letter.sink.as_str(),
+                    "delivery": letter.delivery,
+                    "attempts": letter.attempts,
+                    "reason": letter.reason,
+                    "at": letter.at.to_string(),
+                    "event": letter.event,
+                })
+            })
+            .collect();
+        ui.object(&json!({"v": 1, "dead": list}))?;
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new(&[
+        ("given up", Align::Left),
+        ("receiver", Align::Left),
+        ("attempts", Align::Right),
+        ("task", Align::Left),
+        ("reason", Align::Left),
+    ]);
+    for letter in &dead {
+        let task = letter.event.get("task").and_then(Value::as_str).unwrap_or_default();
+        table.row(vec![
+            ago(letter.at, baton_store::clock::now()),
+            letter.sink.as_str().to_owned(),
+            letter.attempts.to_string(),
+            printable(task),
+            shorten(&printable(&letter.reason), 60),
+        ]);
+    }
+    if dead.is_empty() {
+        ui.note("Everything was delivered.");
+        return Ok(Exit::Ok);
+    }
+    for line in table.lines() {
+        ui.line(&line)?;
+    }
+    ui.hint("baton notify retry");
+    Ok(Exit::Ok)
+}
+
+fn deliver(ctx: &Context, ui: &mut Ui, since: Option<u64>, is_retry: bool) -> Ended {
+    let visit = ctx.visit()?;
+    let settings = ctx.settings(Some(visit.layout.root()))?;
+    let sinks = sinks(&settings, ctx.work_dir(visit.layout.root()))?;
+    let missed = since.map(|since| notable_since(&visit, since)).transpose()?.unwrap_or_default();
+    let notifier = start(&visit.layout, sinks)?;
+    missed.iter().for_each(|moved| notifier.tell(moved));
+    let mut revived = 0;
+    if is_retry {
+        revived = notifier
+            .retry_dead()
+            .map_err(|error| CliError::io("read", &visit.layout.root().join("notifications"), &error))?;
+    }
+    let left = notifier.stop(FLUSH_WAIT.max(Duration::from_secs(1)));
+    for notice in notifier.take_notices() {
+        ui.warn(&notice);
+    }
+    if ui.json {
+        ui.object(&json!({"v": 1, "told": missed.len(), "revived": revived, "waiting": left}))?;
+    } else if left > 0 {
+        ui.line(&format!("{} not delivered yet", count(left as u64, "notification")))?;
+    } else {
+        ui.line("nothing waits to be delivered")?;
+    }
+    Ok(Exit::Ok)
+}

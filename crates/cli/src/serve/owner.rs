@@ -1,0 +1,68 @@
+//! The data directory that this process owns: the ledger, the tasks, and what people should be told of them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baton_runtime::Engine;
+use baton_runtime::scheduler::Wake;
+use baton_store::{Layout, Workspace};
+
+use crate::error::{CliError, Code};
+
+/// A data directory for all the commands that others hand over.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    /// Where it really is.
+    root: PathBuf,
+    pub(crate) workspace: Workspace,
+    pub(crate) engine: Arc<Engine>,
+    /// Wakes whoever does what is due.
+    pub(crate) wake: Arc<Wake>,
+    notices: Mutex<Vec<String>>,
+}
+
+/// Notices that are kept until they are shown; there are seldom any.
+const NOTICES_MAX: usize = 1024;
+
+impl Owner {
+    pub(crate) fn new(workspace: Workspace, engine: Engine) -> Result<Owner, CliError> {
+        let root = workspace.layout.root();
+        let root = fs::canonicalize(root).map_err(|error| CliError::io("find", root, &error))?;
+        let (engine, wake) = (Arc::new(engine), Arc::new(Wake::default()));
+        Ok(Owner { root, workspace, engine, wake, notices: Mutex::default() })
+    }
+
+    /// Refuses what is about another data directory.
+    pub(crate) fn expect(&self, layout: &Layout) -> Result<(), CliError> {
+        if fs::canonicalize(layout.root()).is_ok_and(|root| root == self.root) {
+            return Ok(());
+        }
+        let what = format!(
+            "the command is about {}, and this process owns {}",
+            layout.root().display(),
+            self.root.display()
+        );
+        Err(CliError::new(Code::NotServed, what))
+    }
+
+    /// Takes the engine's notices; whoever serves is told of them too.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        let notices = self.engine.take_notices();
+        self.tell(notices.clone());
+        notices
+    }
+
+    /// Keeps notices for whoever serves.
+    pub(crate) fn tell(&self, more: Vec<String>) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = NOTICES_MAX.saturating_sub(notices.len());
+        notices.extend(more.into_iter().take(room));
+    }
+
+    /// Everything that was not shown yet.
+    pub(crate) fn drain(&self) -> Vec<String> {
+        self.tell(self.engine.take_notices());
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
