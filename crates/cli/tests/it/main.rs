@@ -27,6 +27,8 @@ mod hints;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod hostile_tasks;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod leases;
@@ -46,6 +48,8 @@ mod serve_tasks;
 mod support;
 #[cfg(test)]
 mod surroundings;
+#[cfg(test)]
+mod task_commands;
 #[cfg(test)]
 mod task_files;
 #[cfg(test)]

@@ -376,7 +376,10 @@ impl Engine {
             }
             Err(fault) => {
                 state.behind.insert(id.clone());
-                state.notices.push(format!("{id}: recorded, but its files could not be written: {fault}"));
+                let notice = format!("{id}: recorded, but its files could not be written: {fault}");
+                if !state.notices.contains(&notice) {
+                    state.notices.push(notice);
+                }
             }
         }
     }

@@ -141,6 +141,9 @@ impl TaskFiles {
         if was == Some(task.status) {
             return Ok(());
         }
+        if let Some(Found::File(_) | Found::Other) = self.tree.look(&here)? {
+            self.set_aside(&here, &task.id)?;
+        }
         let others: Vec<Status> = match was {
             Some(was) => vec![was],
             None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
@@ -157,8 +160,16 @@ impl TaskFiles {
                 Err(error) => return Err(error),
             }
         }
-        self.tree.make_dir(&here)?;
-        FOLDERS.iter().try_for_each(|folder| self.tree.make_dir(&format!("{here}/{folder}")))
+        self.own_dir(&here, &task.id)?;
+        FOLDERS.iter().try_for_each(|folder| self.own_dir(&format!("{here}/{folder}"), &task.id))
+    }
+
+    /// Makes a directory of Baton's own. Anything else in its place, a link before all, is kept aside: who works on the task can put it there.
+    fn own_dir(&self, dir: &str, id: &TaskId) -> io::Result<()> {
+        if let Some(Found::File(_) | Found::Other) = self.tree.look(dir)? {
+            self.set_aside(dir, id)?;
+        }
+        self.tree.make_dir(dir)
     }
 
     /// Moves something that is in the way, and that may be somebody's work, into `quarantine/`.
@@ -329,8 +340,8 @@ impl TaskFiles {
             return Ok(Some(handoff.digest));
         }
         let dir = format!("{}/inputs", folder_path(task.status, &task.id));
-        self.tree.make_dir(&folder_path(task.status, &task.id))?;
-        self.tree.make_dir(&dir)?;
+        self.own_dir(&folder_path(task.status, &task.id), &task.id)?;
+        self.own_dir(&dir, &task.id)?;
         self.put(&dir, "handoff.json", handoff_json(fields).as_bytes())?;
         self.put(&dir, "handoff.md", handoff_md(fields).as_bytes())?;
         Ok(Some(handoff.digest))
@@ -347,7 +358,7 @@ impl TaskFiles {
         let state = RunState { id: run.id, is_ended: run.ended.is_some() };
         let known = was.and_then(|was| was.run.as_ref());
         if known != Some(&state) {
-            self.tree.make_dir(&dir)?;
+            self.own_dir(&dir, &task.id)?;
             if known.is_none() {
                 self.clear_unfinished_runs(&dir)?;
             }
@@ -374,7 +385,7 @@ impl TaskFiles {
             return Ok((Some(state), None));
         };
         if was.is_none_or(|was| was.result != Some(completed.digest)) {
-            self.tree.make_dir(&dir)?;
+            self.own_dir(&dir, &task.id)?;
             if let Some(text) = result_json(task, completed, *at) {
                 self.put(&dir, "run_result.json", text.as_bytes())?;
             }

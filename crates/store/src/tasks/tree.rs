@@ -189,7 +189,7 @@ impl Tree for RealTree {
         match mkdirat(self.dir(parent)?, name, Mode::from_raw_mode(0o777)) {
             Err(rustix::io::Errno::EXIST) => match self.look(dir)? {
                 Some(Found::Dir) => Ok(()),
-                _ => Err(io::ErrorKind::NotADirectory.into()),
+                _ => Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{dir} is not a directory"))),
             },
             made => Ok(made?),
         }
