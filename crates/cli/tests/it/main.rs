@@ -9,6 +9,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod demo;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod events;
