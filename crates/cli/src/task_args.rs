@@ -54,7 +54,7 @@ pub(crate) enum Task {
     ///   baton task log TASK-2026-02-09-057 "talked to the infra team"
     #[command(verbatim_doc_comment)]
     Log(TaskLog),
-    /// Revive a task that failed too often, or let one that waits go on at once
+    /// Revive a deadletter, or let a task that waits go on at once
     ///
     /// Example:
     ///   baton task retry TASK-2026-02-09-057
