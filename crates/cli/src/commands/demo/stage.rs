@@ -185,7 +185,7 @@ impl<'a> Stage<'a> {
         let Some(server) = self.server.take() else { return Ok(()) };
         let (code, said) = server.stop();
         let said = self.relative(&said);
-        self.show("kill %baton", &said, "", code)?;
+        self.note("The server is asked to stop (SIGTERM). It had told:", &said, code)?;
         self.expect(code == Some(0), "the server ends with exit code 0")
     }
 
@@ -217,7 +217,7 @@ impl<'a> Stage<'a> {
         let line = format!("{} &", agent.line);
         agent.kill();
         self.show(&line, &said, "", Some(0))?;
-        self.show("kill -9 $!", "", "", Some(0))
+        self.note("The agent is killed (SIGKILL).", "", None)
     }
 
     /// A command in the directory, with nothing of the surroundings that could change the story.
@@ -255,6 +255,27 @@ impl<'a> Stage<'a> {
             if let Some(code) = code.filter(|code| *code != 0) {
                 self.ui.line(&format!("(exit code {code})"))?;
             }
+        }
+        self.ui.flush()?;
+        Ok(())
+    }
+
+    /// Says what the demo itself did, which is no command, and what came of it.
+    fn note(&mut self, text: &str, said: &str, code: Option<i32>) -> Told<()> {
+        self.steps += 1;
+        if self.ui.json {
+            let step = json!({
+                "v": 1,
+                "step": self.steps,
+                "heading": self.heading,
+                "note": text,
+                "exit": code,
+                "stdout": said,
+            });
+            self.ui.object(&step)?;
+        } else {
+            self.ui.line(&format!("({text})"))?;
+            self.ui.raw(&printable_lines(said))?;
         }
         self.ui.flush()?;
         Ok(())
