@@ -17,6 +17,8 @@ mod events;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod guide;
+#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod hints;
@@ -24,6 +26,8 @@ mod hints;
 mod hostile;
 #[cfg(test)]
 mod init;
+#[cfg(test)]
+mod protocol_pages;
 #[cfg(test)]
 mod prove;
 #[cfg(test)]
