@@ -14,9 +14,9 @@ help: ## list the targets
 	@echo
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: ## make a ledger, tamper with a copy, and see what the verifier says
+demo: ## the life of a task: work, handoff, CI, review, dying agents, and the proof of it all
 	$(CARGO) build --release --locked -p baton-cli
-	tools/demo $(TARGET)/release/baton
+	$(TARGET)/release/baton demo
 
 test: python ## run every test
 	tools/test $(PYTHON)

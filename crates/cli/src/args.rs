@@ -60,6 +60,16 @@ pub(crate) enum Command {
     ///   baton init
     #[command(verbatim_doc_comment)]
     Init,
+    /// Show the life of a task in a throw-away directory
+    ///
+    /// A task is created, claimed, handed over in part, and passes CI and review; two other agents die
+    /// and their tasks are recovered; then the trace is verified and one event proved. Every command is
+    /// run by real processes and shown with what it prints. Nothing is left behind.
+    ///
+    /// Example:
+    ///   baton demo
+    #[command(verbatim_doc_comment)]
+    Demo(Demo),
     /// Create tasks, take them, move them, approve them
     ///
     /// A task is a Markdown file in the data directory that you can read and edit; what happened to it is in
@@ -198,6 +208,13 @@ pub(crate) enum Command {
     ///   baton man --dir ~/.local/share/man/man1
     #[command(verbatim_doc_comment)]
     Man(Man),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// End when the story has ended; this version always does
+    #[arg(long)]
+    pub(crate) no_serve: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,7 +9,7 @@ use crate::config::Flag;
 
 /// The commands by what people come for.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Work", &["init", "task", "send", "exit", "ci", "trace", "agent"]),
+    ("Work", &["init", "demo", "task", "send", "exit", "ci", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
     ("Operate", &["serve", "config", "doctor", "notify", "explain", "completions", "man"]),

@@ -5,6 +5,7 @@ mod beside;
 mod ci;
 mod completions;
 mod config;
+mod demo;
 mod doctor;
 mod events;
 mod exit_signal;
@@ -34,6 +35,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
     match command {
         None => status::run(ctx, ui),
         Some(Command::Init) => init::run(ctx, ui),
+        Some(Command::Demo(args)) => demo::run(ctx, ui, &args),
         Some(Command::Task(command)) => task::run(ctx, ui, command),
         Some(Command::Send(args)) => send::run(ctx, ui, &args),
         Some(Command::Exit(command)) => exit_signal::run(ctx, ui, command),

@@ -108,6 +108,7 @@ codes! {
     PublicKey "U010" Refused,
     OutputRefused "U011" Refused,
     Usage "U012" Usage,
+    DemoFailed "U013" Unexpected,
 }
 
 /// Declares the pages of what the verifier can find.

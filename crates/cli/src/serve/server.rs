@@ -215,6 +215,7 @@ fn is_taken(command: Option<&Command>) -> bool {
         command,
         None | Some(
             Command::Init
+                | Command::Demo(_)
                 | Command::Serve(_)
                 | Command::Events(_)
                 | Command::Verify(_)

@@ -189,7 +189,7 @@ fn review_complete_hands_the_task_on_to_be_merged() {
     assert!(warnings[0].contains("evidence/work/W-00042/review.yaml: the file is missing"), "{warnings:?}");
     let completed = home.last(&id, "AgentSessionCompleted");
     assert_eq!(completed["payload"]["warnings"], answer["warnings"]);
-    assert_eq!(completed["payload"]["actorId"], "reviewer");
+    assert_eq!(completed["payload"]["actor_id"], "reviewer");
     assert_eq!((home.status(&id), home.phase(&id)), ("review".into(), "READY_FOR_MERGE".into()));
 }
 
@@ -205,7 +205,7 @@ fn blocked_and_error_block_with_the_notes_and_remember_the_phase() {
         assert_eq!(task["phaseBeforeBlock"], "IMPLEMENTATION");
         assert_eq!(task["metadata"]["blockReason"], signal["notes"]);
         assert_eq!(home.moves(&id)[1], format!("in-progress → blocked: exit_{reason}"));
-        assert_eq!(home.last(&id, "AgentSessionCompleted")["payload"]["exitReason"], reason);
+        assert_eq!(home.last(&id, "AgentSessionCompleted")["payload"]["exit_reason"], reason);
     }
 }
 
@@ -454,7 +454,7 @@ fn evidence_is_stored_and_what_is_wrong_with_it_is_a_warning() {
         assert!(warning.starts_with(&format!("evidence {expected}")), "expected {expected:?}: {warning}");
     }
     let completed = home.last(TASK, "AgentSessionCompleted");
-    assert_eq!(completed["payload"]["evidenceBundleRef"], path);
+    assert_eq!(completed["payload"]["evidence_bundle_ref"], path);
     let items = completed["payload"]["evidence"].as_array().unwrap();
     assert_eq!(items.len(), 9);
     assert_eq!((&items[0]["sha256"], items[0].get("problem")), (&json!(report), None));

@@ -9,6 +9,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod demo;
+#[cfg(test)]
 mod dependencies;
 #[cfg(test)]
 mod doctor;
@@ -20,6 +22,8 @@ mod examples_aof;
 mod examples_exit;
 #[cfg(test)]
 mod files;
+#[cfg(test)]
+mod guide;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
@@ -36,6 +40,8 @@ mod leases;
 mod messages;
 #[cfg(test)]
 mod phases;
+#[cfg(test)]
+mod protocol_pages;
 #[cfg(test)]
 mod prove;
 #[cfg(test)]

@@ -86,8 +86,13 @@ impl TaskEvent {
     }
 }
 
-/// Declares the fields of one type of event.
+/// Declares the fields of one type of event. Keys are camelCase, as in a task's file, unless the guide of the type says otherwise.
 macro_rules! fields {
+    (snake $(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub struct $name { $($(#[$fdoc])* pub $field: $type,)* }
+    };
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -238,7 +243,7 @@ fields!(LeaseRenewed {
 
 fields!(LeaseEnded { agent: AgentName, fence: u64, run_id: RunId, reason: String });
 
-fields!(SessionCompleted {
+fields!(snake SessionCompleted {
     session_id: String,
     actor_id: String,
     phase_completed: Phase,
