@@ -20,14 +20,15 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// This process's own.
-    pub(crate) fn own() -> io::Result<Console> {
+    /// This process's own. Where a part of its input was read already, `fed` has that part again, and the rest.
+    pub(crate) fn own(fed: Option<&OwnedFd>) -> io::Result<Console> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned();
         let [stdin, stdout, stderr] = [own(stdin.as_fd())?, own(stdout.as_fd())?, own(stderr.as_fd())?];
+        let stdin = fed.map_or(Ok(stdin), |fed| own(fed.as_fd()))?;
         let is_terminal = stdin.is_terminal();
         Ok(Console {
-            stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, caller: None },
+            stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, is_fed: fed.is_some(), caller: None },
             stdout: stdout.into(),
             stderr: stderr.into(),
         })
@@ -37,7 +38,7 @@ impl Console {
     pub(crate) fn of(fds: [OwnedFd; 3], is_terminal: bool, caller: Arc<UnixStream>) -> Console {
         let [stdin, stdout, stderr] = fds;
         Console {
-            stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, caller: Some(caller) },
+            stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, is_fed: false, caller: Some(caller) },
             stdout: stdout.into(),
             stderr: stderr.into(),
         }
@@ -49,12 +50,18 @@ impl Console {
 pub(crate) struct Stdin {
     file: Arc<File>,
     is_terminal: bool,
+    is_fed: bool,
     caller: Option<Arc<UnixStream>>,
 }
 
 impl Stdin {
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
+    }
+
+    /// Whether it is what the command reads, whatever file it names.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.is_fed
     }
 
     /// Whether something can be read at once.

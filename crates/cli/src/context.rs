@@ -114,7 +114,7 @@ impl Context {
     ) -> Self {
         let (env, here, owner, is_fed) = match caller {
             Some(Caller { env, here, owner, is_fed }) => (env, Some(here), Some(owner), is_fed),
-            None => (Environment::default(), None, None, false),
+            None => (Environment::default(), None, None, stdin.is_fed()),
         };
         let given = data_dir.or_else(|| env.path("BATON_DATA_DIR"));
         let has_begun = Cell::new(false);

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     // A limit on file sizes is an error to be told, not a reason to be killed in the middle of a write.
     let _ = signal_hook::flag::register(signal_hook::consts::signal::SIGXFSZ, Arc::default());
     let argv: Vec<OsString> = std::env::args_os().collect();
-    let mut tries = 0;
+    let (mut tries, mut fed) = (0, None);
     loop {
         let cli = match help::parse(&argv) {
             Ok(cli) => cli,
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
                 return misused(&error, &argv).into();
             }
         };
-        let (Ok(console), Ok(kept)) = (Console::own(), Console::own()) else {
+        let (Ok(console), Ok(kept)) = (Console::own(fed.as_ref()), Console::own(fed.as_ref())) else {
             return Exit::Unexpected.code().into();
         };
         let (ctx, mut ui) = prepare(&cli.globals, console, None, ends_at_once.clone());
@@ -77,11 +77,12 @@ fn main() -> ExitCode {
         let error = match hand_over.run(&argv, &kept, patience) {
             Ok(Ended::Code(code)) => return code.into(),
             // It has not begun, so it is begun anew: here, or by the next owner.
-            Ok(Ended::NotBegun) if tries < HAND_OVERS_MAX => {
+            Ok(Ended::NotBegun(rest)) if tries < HAND_OVERS_MAX => {
+                fed = rest.or(fed);
                 std::thread::sleep(Duration::from_millis(SOCKET_RETRY_MS));
                 continue;
             }
-            Ok(Ended::NotBegun) => {
+            Ok(Ended::NotBegun(_)) => {
                 let what = "the process that owns the data directory does not take this command";
                 CliError::new(Code::LockHeld, what).hint("baton doctor")
             }

@@ -45,7 +45,9 @@ pub(crate) enum Rest {
 pub(crate) enum Ended {
     Code(u8),
     /// The owner ended before it took the command: nothing has happened, and it can be tried anew.
-    NotBegun,
+    ///
+    /// With the input, where a part of it was read already.
+    NotBegun(Option<OwnedFd>),
 }
 
 /// Environment variables that Baton reads, beside those with its own prefixes.
@@ -69,27 +71,19 @@ impl HandOver {
             argv: argv.to_vec(),
             here,
             env: environment(),
-            is_fed: matches!(feeding, Feeding::Rest(..)),
+            is_fed: matches!(feeding, Feeding::Rest(..)) || console.stdin.is_fed(),
             is_terminal: console.stdin.is_terminal() && !matches!(feeding, Feeding::Rest(..)),
         };
         let fed = feed(feeding, &console.stdin).map_err(io)?;
-        // Input that was taken from its source cannot be put back, so the command cannot be begun anew.
-        let not_begun = match &fed {
-            Some(_) => Err(CliError::new(Code::LockHeld, "the process that owns the data directory ended")
-                .cause("the rest of the input was not recorded")
-                .hint("baton events")),
-            None => Ok(Ended::NotBegun),
-        };
         let time = Some(patience.max(Duration::from_millis(1)));
         stream.set_read_timeout(time).and(stream.set_write_timeout(time)).map_err(io)?;
         let stdin = fed.as_ref().map_or(console.stdin.file().as_fd(), OwnedFd::as_fd);
         frame::send(&stream, &request, [stdin, console.stdout.as_fd(), console.stderr.as_fd()])?;
-        drop(fed);
         match read_byte(&stream) {
             Ok(Some(BEGUN)) => {}
             Ok(Some(REFUSED)) => return Err(frame::read_refusal(&stream).map_err(io)?),
             Ok(Some(_)) => return Err(io(io::ErrorKind::InvalidData.into())),
-            Ok(None) => return not_begun,
+            Ok(None) => return Ok(Ended::NotBegun(fed)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 // After this the owner cannot say that it begins, and without saying so it does not.
                 let _ = stream.shutdown(Shutdown::Both);
@@ -98,7 +92,7 @@ impl HandOver {
                     _ => Err(silent(patience)),
                 };
             }
-            Err(_) => return not_begun,
+            Err(_) => return Ok(Ended::NotBegun(fed)),
         }
         stream.set_read_timeout(None).map_err(io)?;
         match read_byte(&stream) {
