@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 use crate::support::{Ended, Home};
 use crate::task_support::{report, signal, text, update};
 
+/// What a person makes of a file's text.
+type Change = Box<dyn Fn(String) -> String>;
+
+/// What a person puts in a file's place.
+type Make<'a> = &'a dyn Fn(&PathBuf);
+
 /// Changes the text of a task's file.
 #[track_caller]
 fn edit(home: &Home, id: &str, change: impl FnOnce(String) -> String) -> String {
@@ -233,7 +239,7 @@ fn what_makes_no_sense_changes_nothing_loses_nothing_and_is_told() {
     let bomb = "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]\n";
     let deep = format!("deep: {}1{}\n", "[".repeat(10_000), "]".repeat(10_000));
-    let cases: Vec<(&str, Box<dyn Fn(String) -> String>, &str)> = vec![
+    let cases: Vec<(&str, Change, &str)> = vec![
         ("no frontmatter", Box::new(|_| "just words\n".into()), ""),
         ("an open list", Box::new(|text| text.replace("title: a task", "title: [a task")), ""),
         ("no end of the frontmatter", Box::new(|text| text.replacen("\n---\n", "\nand so on\n", 1)), ""),
@@ -412,7 +418,7 @@ fn a_file_replaced_by_something_else_is_written_anew_and_that_is_kept() {
     let home = Home::new();
     let outside = home.path("outside.md");
     fs::write(&outside, "---\ntitle: not yours\n---\n").unwrap();
-    let makers: [(&str, &dyn Fn(&PathBuf)); 3] = [
+    let makers: [(&str, Make<'_>); 3] = [
         ("directory", &|path| {
             fs::create_dir(path).unwrap();
             fs::write(path.join("inner.txt"), "keep me").unwrap();
