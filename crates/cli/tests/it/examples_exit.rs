@@ -69,6 +69,7 @@ fn examples() -> Vec<(Value, &'static str)> {
     ]
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a message is handed over, whatever it is made of")]
 fn check(home: &Home, signal: impl ToString, code: i32) -> Value {
     home.run_with(&["exit", "check", "--json"], signal.to_string()).value(code)
 }

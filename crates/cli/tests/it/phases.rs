@@ -385,3 +385,26 @@ fn the_table_of_statuses_holds_for_every_move_by_hand() {
     home.verifies();
     home.replays();
 }
+
+#[test]
+fn a_reviewers_report_goes_on_from_the_phase_that_it_claimed() {
+    let home = Home::new();
+    let id = reported(&home, &[]);
+    home.claim(&id, "usher");
+    home.accepted(report(&id, "usher", "done"));
+    stands(&home, &id, "review", "REVIEW");
+    home.run(&["task", "claim", &id, "--agent", "usher"]).refused_with(4, "T010", "REVIEW");
+    home.claim(&id, "reviewer");
+    home.accepted(report(&id, "reviewer", "blocked"));
+    assert_eq!(stands(&home, &id, "blocked", "BLOCKED")["phaseBeforeBlock"], "REVIEW");
+    home.run(&["task", "move", &id, "review", "--reason", "explained"]).expect(0);
+    home.claim(&id, "reviewer");
+    home.accepted(report(&id, "reviewer", "done"));
+    stands(&home, &id, "review", "READY_FOR_MERGE");
+    home.run(&["task", "claim", &id, "--agent", "reviewer"]).refused_with(4, "T010", "READY_FOR_MERGE");
+    home.claim(&id, "merger");
+    home.accepted(report(&id, "merger", "done"));
+    stands(&home, &id, "done", "COMPLETED");
+    home.verifies();
+    home.replays();
+}

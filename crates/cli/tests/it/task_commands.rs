@@ -180,12 +180,10 @@ fn json_has_the_shapes_that_scripts_rely_on() {
     let accepted = home.submit(&id, &signal("IMPLEMENTATION", "completed")).value(0);
     assert_eq!(keys(&accepted), BTreeSet::from(["v", "accepted", "phase", "next_phase", "warnings"]));
 
-    for args in [&["ci", "report", &id, "--passed", "--json"][..]] {
-        let task = home.run(args).value(0);
-        has_keys(&task, TASK_KEYS);
-        has_keys(&task, &["body"]);
-        assert_eq!(task["status"], "done", "no review is required");
-    }
+    let task = home.run(&["ci", "report", &id, "--passed", "--json"]).value(0);
+    has_keys(&task, TASK_KEYS);
+    has_keys(&task, &["body"]);
+    assert_eq!(task["status"], "done", "no review is required");
     let other = home.task(&[]);
     let moved = home.run(&["task", "move", &other, "blocked", "--reason", "x", "--json"]).value(0);
     has_keys(&moved, TASK_KEYS);

@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 use crate::support::{Ended, Home};
 use crate::task_support::{report, signal, text, update};
 
+/// What a person makes of a file's text.
+type Change = Box<dyn Fn(String) -> String>;
+
+/// What a person puts in a file's place.
+type Make<'a> = &'a dyn Fn(&PathBuf);
+
 /// Changes the text of a task's file.
 #[track_caller]
 fn edit(home: &Home, id: &str, change: impl FnOnce(String) -> String) -> String {
@@ -233,7 +239,7 @@ fn what_makes_no_sense_changes_nothing_loses_nothing_and_is_told() {
     let bomb = "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]\n";
     let deep = format!("deep: {}1{}\n", "[".repeat(10_000), "]".repeat(10_000));
-    let cases: Vec<(&str, Box<dyn Fn(String) -> String>, &str)> = vec![
+    let cases: Vec<(&str, Change, &str)> = vec![
         ("no frontmatter", Box::new(|_| "just words\n".into()), ""),
         ("an open list", Box::new(|text| text.replace("title: a task", "title: [a task")), ""),
         ("no end of the frontmatter", Box::new(|text| text.replacen("\n---\n", "\nand so on\n", 1)), ""),
@@ -412,7 +418,7 @@ fn a_file_replaced_by_something_else_is_written_anew_and_that_is_kept() {
     let home = Home::new();
     let outside = home.path("outside.md");
     fs::write(&outside, "---\ntitle: not yours\n---\n").unwrap();
-    let makers: [(&str, &dyn Fn(&PathBuf)); 3] = [
+    let makers: [(&str, Make<'_>); 3] = [
         ("directory", &|path| {
             fs::create_dir(path).unwrap();
             fs::write(path.join("inner.txt"), "keep me").unwrap();
@@ -553,4 +559,61 @@ fn an_editor_edits_the_file_and_what_it_saved_is_taken_in() {
     let none = Home::new();
     let id = none.task(&[]);
     none.run(&["task", "edit", &id]).refused_with(2, "U009", "no editor");
+}
+
+#[test]
+fn line_ends_and_a_mark_at_the_beginning_are_the_persons_own() {
+    let home = Home::new();
+    let id = home.task(&[]);
+    edit(&home, &id, |text| {
+        format!("\u{feff}{}", text.replace("title: a task", "title: edited").replace('\n', "\r\n"))
+    });
+    assert_eq!(home.show(&id)["title"], "edited");
+    assert!(quarantined(&home).is_empty());
+    home.claim(&id, "swe-backend");
+    let file = fs::read_to_string(home.task_file(&id)).unwrap();
+    assert!(file.contains("title: edited\r\n") && file.contains("status: in-progress\r\n"), "{file:?}");
+    home.appends_nothing(|home| home.show(&id));
+    home.replays();
+}
+
+#[test]
+fn there_is_one_work_log_whoever_writes_it() {
+    let home = Home::new();
+    let id = home.task(&[]);
+    home.run(&["task", "log", &id, "first"]).expect(0);
+    // The whole body as it was shown, changed and given back.
+    let body = text(&home.show(&id)["body"]);
+    let edited = format!("Better said.\n\n{body}");
+    let task = home.run_with(&["task", "edit", &id, "-f", "-", "--json"], edited.as_str()).value(0);
+    assert_eq!(text(&task["body"]), edited);
+    home.run(&["task", "log", &id, "second"]).expect(0);
+    let body = text(&home.show(&id)["body"]);
+    assert_eq!(body.matches("## Work Log").count(), 1, "{body}");
+    assert!(body.starts_with(&edited) && body.contains("Notes: second"), "{body}");
+    // A text without a log leaves the log alone.
+    home.run_with(&["task", "edit", &id, "-f", "-"], "Shorter.\n").expect(0);
+    let body = text(&home.show(&id)["body"]);
+    assert!(body.starts_with("Shorter.\n\n## Work Log\n\n- ") && body.contains("second"), "{body}");
+    // In the file a person may take lines out.
+    edit(&home, &id, |text| {
+        text.lines().filter(|l| !l.contains("first")).map(|l| format!("{l}\n")).collect()
+    });
+    let body = text(&home.show(&id)["body"]);
+    assert!(!body.contains("first") && body.contains("second"), "{body}");
+    home.verifies();
+    home.replays();
+}
+
+#[test]
+fn a_folder_moved_without_its_file_comes_back_with_everything_in_it() {
+    let home = Home::new();
+    let id = home.task(&[]);
+    fs::write(home.folder("ready", &id).join("work/notes.txt"), "half a day").unwrap();
+    fs::rename(home.folder("ready", &id), home.folder("cancelled", &id)).unwrap();
+    home.claim(&id, "swe-backend");
+    let notes = home.folder("in-progress", &id).join("work/notes.txt");
+    assert_eq!(fs::read_to_string(notes).unwrap(), "half a day");
+    assert!(!home.folder("cancelled", &id).exists());
+    assert!(home.folder("in-progress", &id).join("outputs").is_dir());
 }

@@ -57,6 +57,7 @@ impl Home {
         self.run(&["task", "claim", id, "--agent", agent, "--json"]).value(0)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a message is handed over, whatever it is made of")]
     pub(crate) fn send(&self, message: impl ToString) -> Ended {
         self.run_with(&["send", "--json"], message.to_string())
     }
@@ -74,6 +75,7 @@ impl Home {
 
     /// Sends a message that is refused for a reason, and gives the whole answer.
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "a message is handed over, whatever it is made of")]
     pub(crate) fn rejected(&self, message: impl ToString, reason: &str) -> Value {
         let message = message.to_string();
         let shown: String = message.chars().take(400).collect();
@@ -121,11 +123,11 @@ impl Home {
     /// The one file of a task, where its status says.
     #[track_caller]
     pub(crate) fn task_file(&self, id: &str) -> PathBuf {
-        let path = |status: &&str| self.data().join("tasks").join(status).join(format!("{id}.md"));
-        let found: Vec<PathBuf> = STATUSES.iter().map(|s| path(&s)).filter(|path| path.exists()).collect();
+        let path = |status: &str| self.data().join("tasks").join(status).join(format!("{id}.md"));
+        let found: Vec<PathBuf> = STATUSES.iter().map(|s| path(s)).filter(|path| path.exists()).collect();
         assert_eq!(found.len(), 1, "{found:?}");
         let status = self.status(id);
-        assert_eq!(found[0], path(&status.as_str()), "where its status says");
+        assert_eq!(found[0], path(&status), "where its status says");
         found.into_iter().next().unwrap()
     }
 

@@ -144,7 +144,11 @@ impl TaskFiles {
         if let Some(Found::File(_) | Found::Other) = self.tree.look(&here)? {
             self.set_aside(&here, &task.id)?;
         }
-        let others: Vec<Status> = match was {
+        // Somebody may have moved the folder alone: then it is looked for everywhere.
+        let is_there = |was: &Status| {
+            self.tree.look(&folder_path(*was, &task.id)).is_ok_and(|found| found == Some(Found::Dir))
+        };
+        let others: Vec<Status> = match was.filter(is_there) {
             Some(was) => vec![was],
             None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
         };

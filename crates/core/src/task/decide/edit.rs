@@ -39,7 +39,12 @@ impl Board {
     pub fn edit(&self, edit: &Edit, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &edit.task, moment)?;
         let mut fields = Map::new();
-        for (key, value) in &edit.fields {
+        let given = match edit.file {
+            None => with_log_apart(&edit.fields),
+            // Whoever compared the file has told the two apart.
+            Some(_) => edit.fields.clone(),
+        };
+        for (key, value) in &given {
             let value = self.checked(&act.task, key, value)?;
             fields.insert(key.clone(), value);
         }
@@ -136,6 +141,21 @@ impl Board {
         }
         Ok(value.clone())
     }
+}
+
+/// A body that ends in a work log is a text and a log: there is one such section.
+fn with_log_apart(fields: &Map<String, Value>) -> Map<String, Value> {
+    let mut fields = fields.clone();
+    if let Some(body) = fields.get("body").and_then(Value::as_str)
+        && !fields.contains_key("workLog")
+    {
+        let (text, log) = crate::task::worklog::split(body);
+        if !log.is_empty() {
+            fields.insert("body".into(), text.into());
+            fields.insert("workLog".into(), log.into());
+        }
+    }
+    fields
 }
 
 /// Reads who should take a task.
