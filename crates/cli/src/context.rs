@@ -122,6 +122,11 @@ impl Context {
         Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, ends_at_once }
     }
 
+    /// A variable of this very process, also where it serves another: a switch of whoever decides.
+    pub(crate) fn own_variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.is_empty())
+    }
+
     /// Where a path leads that whoever gave the command named.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         match &self.here {

@@ -274,10 +274,11 @@ pub(crate) enum ExitSignal {
     /// Submit the exit signal of whoever holds a task
     ///
     /// The phase ends, the lease is released, and a fresh agent may take the next phase. Sent again, it is
-    /// answered in the same way and changes nothing.
+    /// answered in the same way and changes nothing. An agent shows its name and its fence, so that a signal
+    /// that comes too late does not end somebody else's work.
     ///
     /// Example:
-    ///   baton exit submit --task TASK-2026-02-09-057 signal.json
+    ///   baton exit submit --task TASK-2026-02-09-057 --agent swe-backend --fence 3 signal.json
     #[command(verbatim_doc_comment)]
     Submit(ExitSubmit),
 }
@@ -297,6 +298,12 @@ pub(crate) struct ExitSubmit {
     /// Name the session that ends, where one of Baton's own works on the task
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<Token>,
+    /// Say for which agent: it must hold the task
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+    /// Show the fence that the claim gave: an older one is refused
+    #[arg(long, value_name = "N")]
+    pub(crate) fence: Option<u64>,
     /// Read the signal from this file, or from standard input for -
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,

@@ -128,7 +128,10 @@ impl ReadBoard {
         let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return Vec::new() };
         let is_edited = |task: &&Task| match self.projected.get(&task.id) {
             Some(was) => {
-                tree.look(&file_path(was.status, &task.id)).ok().flatten() != Some(Found::File(was.stamp))
+                // Where the files are behind the ledger, whoever wrote last did not come to the end of it.
+                was.rev != task.rev()
+                    || tree.look(&file_path(was.status, &task.id)).ok().flatten()
+                        != Some(Found::File(was.stamp))
             }
             None => true,
         };

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use baton_core::limits::EXIT_SIGNAL_BYTES_MAX;
-use baton_core::protocol::exit_signal::{ExitSignal, next_phase, parse_flag};
+use baton_core::protocol::exit_signal::{ExitReason, ExitSignal, next_phase, parse_flag};
 use baton_runtime::Fault;
+use baton_runtime::engine::From;
 use serde_json::json;
 
 use crate::commands::Ended;
@@ -27,7 +28,8 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
 
 /// The signal in a file, judged as the switch says; or why it is none.
 fn read(ctx: &Context, file: &Path) -> Result<Result<ExitSignal, String>, Stop> {
-    let is_enabled = parse_flag(ctx.env.get("AGENT_EXIT_PROTOCOL_ENABLED").as_deref());
+    // The switch of the process that decides, which is not always the one that was typed.
+    let is_enabled = parse_flag(ctx.own_variable("AGENT_EXIT_PROTOCOL_ENABLED").as_deref());
     let bytes = read_bytes(ctx, file, EXIT_SIGNAL_BYTES_MAX as u64 + 1)?;
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -57,6 +59,8 @@ fn check(ctx: &Context, ui: &mut Ui, args: &ExitCheck) -> Ended {
 }
 
 fn submit(ctx: &Context, ui: &mut Ui, args: &ExitSubmit) -> Ended {
+    // Whoever owns the data directory decides, the switch included.
+    ctx.reach()?;
     let signal = read(ctx, &args.file)?;
     let signal = match signal {
         Ok(signal) => signal,
@@ -68,11 +72,12 @@ fn submit(ctx: &Context, ui: &mut Ui, args: &ExitSubmit) -> Ended {
             return refused(ui, phase, &error);
         }
     };
+    let from = From { session: args.session.clone(), agent: args.agent.clone(), fence: args.fence };
     let tasks = ctx.tasks(ui)?;
     let answer = tasks.look(|board| find(board, &args.task)).map_err(Stop::from).and_then(|found| {
         let id = found?;
         let phase = tasks.look(|board| board.get(&id).map(|task| task.phase.as_str()))?;
-        match tasks.submit(&id, args.session.clone(), &signal) {
+        match tasks.submit(&id, &from, &signal) {
             Ok(submission) => Ok(Ok(submission)),
             Err(Fault::Refused(refusal)) => Ok(Err((phase, refusal.to_string()))),
             Err(fault) => Err(fault.into()),
@@ -92,7 +97,13 @@ fn submit(ctx: &Context, ui: &mut Ui, args: &ExitSubmit) -> Ended {
             "warnings": submission.warnings,
         }))?;
     } else {
-        ui.line(&format!("{}: {phase} is completed, next is {next}", ui.paint.mark(Mark::Good, "accepted")))?;
+        let word = ui.paint.mark(Mark::Good, "accepted");
+        match signal.exit_reason {
+            ExitReason::Completed => ui.line(&format!("{word}: {phase} is completed, next is {next}"))?,
+            reason @ (ExitReason::Blocked | ExitReason::Error) => {
+                ui.line(&format!("{word}: {phase} ended with {}, the task is {next}", reason.as_str()))?;
+            }
+        }
         submission.warnings.iter().for_each(|warning| ui.warn(warning));
     }
     Ok(Exit::Ok)

@@ -18,6 +18,8 @@ pub(super) struct Standing<'a> {
     board: &'a Board,
     running: Vec<&'a Task>,
     waiting: Vec<&'a Task>,
+    /// Those whose checks have not said anything yet.
+    checking: Vec<&'a Task>,
     blocked: Vec<&'a Task>,
     /// With why.
     needs_person: Vec<(&'a Task, String)>,
@@ -27,10 +29,10 @@ impl<'a> Standing<'a> {
     pub(super) fn of(board: &'a Board) -> Self {
         let mut waiting: Vec<&Task> = board.with_status(Status::Ready).collect();
         waiting.sort_by_key(|task| (task.priority, task.created_at));
-        let mut needs_person = Vec::new();
+        let (mut needs_person, mut checking) = (Vec::new(), Vec::new());
         for task in board.with_status(Status::Review) {
             match task.phase {
-                Phase::CiPending => {}
+                Phase::CiPending => checking.push(task),
                 phase => needs_person.push((task, format!("review, {phase}"))),
             }
         }
@@ -54,6 +56,7 @@ impl<'a> Standing<'a> {
             board,
             running: board.with_status(Status::InProgress).collect(),
             waiting,
+            checking,
             blocked,
             needs_person,
         }
@@ -69,6 +72,7 @@ impl<'a> Standing<'a> {
             "counts": counts,
             "running": ids(&self.running),
             "waiting": ids(&self.waiting),
+            "checking": ids(&self.checking),
             "blocked": ids(&self.blocked),
             "needsPerson": needs,
         })
@@ -85,6 +89,9 @@ impl<'a> Standing<'a> {
             .iter()
             .map(|task| (*task, format!("{}, ready {}", task.priority, ago(task.last_transition_at, now))));
         section(ui, "waits", waiting)?;
+        let checking =
+            self.checking.iter().map(|task| (*task, format!("since {}", ago(task.last_transition_at, now))));
+        section(ui, "waits for CI", checking)?;
         let blocked =
             self.blocked.iter().map(|task| (*task, task.block_reason().unwrap_or_default().to_owned()));
         section(ui, "is blocked", blocked)?;
@@ -106,6 +113,12 @@ impl<'a> Standing<'a> {
         let mut steps = Vec::new();
         if let Some((task, _)) = self.needs_person.first() {
             steps.push((format!("baton task show {}", task.id), "see what needs you"));
+        }
+        if let Some(task) = self.checking.first() {
+            steps.push((
+                format!("baton ci report {} --passed", task.id),
+                "report what CI found (`baton serve` runs ci.command)",
+            ));
         }
         if let Some(task) = self.waiting.first() {
             steps.push((format!("baton task claim {} --agent NAME", task.id), "take the next task"));

@@ -67,16 +67,26 @@ impl Task {
 
     /// Takes one event in.
     pub fn apply(&mut self, event: &TaskEvent, at: At) {
+        let is_afterwards = at.trace != self.trace;
+        if is_afterwards && event.is_said_to_others() {
+            // Whatever is said to a task that has ended changes nothing about it, and its file is not written for it.
+            return;
+        }
         self.advance(at);
         match event {
             // A second creation of the same task is none: the first one counts.
             TaskEvent::Created(_) => return,
             TaskEvent::Transitioned(moved) => self.apply_transition(moved, at.time),
             TaskEvent::PhaseChanged(changed) => {
+                // What somebody completed while the task was blocked is the phase that it was blocked in.
+                let completed = match changed.from {
+                    Phase::Blocked => self.phase_before_block.unwrap_or(Phase::Blocked),
+                    phase => phase,
+                };
                 self.phase_before_block = (changed.to == Phase::Blocked).then_some(changed.from);
                 if let Some(agent) = &changed.completed_by {
                     let worker = Worker { agent: agent.clone(), session: changed.session.clone() };
-                    self.workers.insert(changed.from, worker);
+                    self.workers.insert(completed, worker);
                 }
                 self.phase = changed.to;
             }

@@ -98,18 +98,24 @@ impl Board {
 
     /// A way from `from` back to itself if it depended on `on`: the ids along it.
     pub fn cycle(&self, from: &TaskId, on: &[TaskId]) -> Option<Vec<TaskId>> {
-        let mut seen = BTreeSet::new();
-        let mut stack: Vec<Vec<TaskId>> = on.iter().map(|id| vec![id.clone()]).collect();
-        while let Some(path) = stack.pop() {
-            let last = path.last()?.clone();
-            if last == *from {
+        // How each task was reached, so that the way can be told without keeping all of them.
+        let mut reached: BTreeMap<&TaskId, Option<&TaskId>> = on.iter().map(|id| (id, None)).collect();
+        let mut stack: Vec<&TaskId> = on.iter().collect();
+        while let Some(id) = stack.pop() {
+            if id == from {
+                let mut path = vec![id.clone()];
+                let mut at = id;
+                while let Some(Some(before)) = reached.get(at) {
+                    path.push((*before).clone());
+                    at = before;
+                }
+                path.reverse();
                 return Some(path);
             }
-            if seen.insert(last.clone()) {
-                for next in self.get(&last).map_or(&[][..], |task| &task.depends_on) {
-                    let mut longer = path.clone();
-                    longer.push(next.clone());
-                    stack.push(longer);
+            for next in self.get(id).map_or(&[][..], |task| &task.depends_on) {
+                if !reached.contains_key(next) {
+                    reached.insert(next, Some(id));
+                    stack.push(next);
                 }
             }
         }

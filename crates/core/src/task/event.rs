@@ -73,6 +73,14 @@ task_events! {
 }
 
 impl TaskEvent {
+    /// Whether it only records what was said, and refused or noted.
+    pub fn is_said_to_others(&self) -> bool {
+        matches!(
+            self,
+            TaskEvent::MessageRejected(_) | TaskEvent::MessageUnknown(_) | TaskEvent::MessageWarning(_)
+        )
+    }
+
     /// The event as the ledger stores it.
     pub fn to_payload(&self) -> Payload {
         let fields = match self.fields() {
@@ -198,6 +206,9 @@ fields!(Completed {
 fields!(AttemptFailed {
     attempts: u32,
     reason: String,
+    /// How the agent ended, as far as it is known.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    termination: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
 });

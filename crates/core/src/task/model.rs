@@ -118,6 +118,13 @@ impl Lease {
         self.expires_at.min(self.beat_until)
     }
 
+    /// How far a beat reaches that was not recorded: a beat that reached further would have been.
+    pub fn beaten_until(&self, beat_until: Timestamp, lease_until: Timestamp) -> Timestamp {
+        let beat_max = self.beat_until.plus_ms(self.beat_ttl_ms / 4);
+        let lease_max = self.expires_at.plus_ms(self.ttl_ms / 4);
+        beat_until.min(beat_max).min(lease_until.min(lease_max))
+    }
+
     /// Whether it no longer holds. `beaten_until` is how far a beat reaches that was too small a step to be recorded.
     pub fn is_over(&self, now: Timestamp, beaten_until: Option<Timestamp>) -> bool {
         self.ends_at() <= now && beaten_until.is_none_or(|until| until <= now)

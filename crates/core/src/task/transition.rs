@@ -58,9 +58,9 @@ impl Phase {
         }
     }
 
-    /// Whether the phase judges what somebody else made.
+    /// Whether the phase is for others than those who made what it is about.
     pub fn is_judgement(self) -> bool {
-        matches!(self, Phase::ReadyForReview | Phase::Review)
+        matches!(self, Phase::ReadyForReview | Phase::Review | Phase::ReadyForMerge)
     }
 
     /// The phase whose worker may not do this one.

@@ -6,7 +6,8 @@ use baton_core::event::{Actor, ArtifactRef};
 use baton_core::ids::{AgentName, RunId, TaskId, Token};
 use baton_core::protocol::{self, Body, Message, Reason, Rejection};
 use baton_core::task::decide::{
-    Approve, CiVerdict, Claim, Edit, Holder, Log, Move, New, Reject, Retry, Told, operator,
+    AfterSession, Approve, CiVerdict, Claim, Decided, Edit, Holder, Log, Move, New, Reject, Retry,
+    SessionEnded, Told, operator,
 };
 use baton_core::task::{Board, Lease, Papers, Refusal, Task};
 use baton_core::{Digest, Timestamp};
@@ -133,9 +134,23 @@ impl Engine {
     /// How far the last beat of a task's holder reaches, where its lease looks over and may not be.
     fn beaten_until(&self, state: &State, id: &TaskId) -> Option<Timestamp> {
         let task = state.board.get(id)?;
-        task.lease.as_ref().filter(|lease| lease.is_over(self.now(), None))?;
+        let lease = task.lease.as_ref().filter(|lease| lease.is_over(self.now(), None))?;
         let beat = self.files.heartbeat(id, task.live_run()?.id)?;
-        Some(beat.until.min(beat.lease_until))
+        Some(lease.beaten_until(beat.until, beat.lease_until))
+    }
+
+    /// Takes the end of a session of Baton's own in. `Remind` says that the run goes on.
+    pub fn session_end(&self, ended: &SessionEnded) -> Result<AfterSession, Fault> {
+        let mut state = self.ready()?;
+        let moment = self.ground.clock.moment();
+        let (after, _) = self.act(&mut state, |board, settings| {
+            Ok(match board.session_end(ended, settings.rules, moment)? {
+                AfterSession::Remind => (AfterSession::Remind, Decided::nothing()),
+                AfterSession::Decided(decided) => (AfterSession::Decided(decided.clone()), decided),
+            })
+        })?;
+        self.tick_locked(&mut state)?;
+        Ok(after)
     }
 
     /// Routes one message. What is refused is recorded; what is no message is not.
@@ -161,7 +176,9 @@ impl Engine {
             }
             _ => (true, None),
         };
-        let told = Told { message, digest, original, has_summary, handoff_ref, has_session: false };
+        let lease = task.as_ref().and_then(|task| task.lease.as_ref());
+        let has_session = lease.is_some_and(|lease| lease.session.is_some());
+        let told = Told { message, digest, original, has_summary, handoff_ref, has_session };
         let moment = self.ground.clock.moment();
         let ((rejected, events), _) = self.act(&mut state, |board, settings| {
             let (answer, decided) = board.tell(&told, settings.rules, moment);

@@ -7,7 +7,7 @@ use baton_core::protocol::is_inside;
 use baton_core::task::decide::Submit;
 use baton_core::task::event::Evidence;
 use baton_core::task::{Phase, Task};
-use baton_core::{Digest, TaskId, Token};
+use baton_core::{AgentName, Digest, TaskId, Token};
 use baton_ledger::canonical;
 use baton_ledger::hash::sha256;
 use baton_store::tasks::files::folder_path;
@@ -25,6 +25,14 @@ pub struct Submission {
     pub warnings: Vec<String>,
 }
 
+/// Who submits a signal, as far as it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct From {
+    pub session: Option<Token>,
+    pub agent: Option<AgentName>,
+    pub fence: Option<u64>,
+}
+
 /// A bundle as it was found.
 #[derive(Debug, Default)]
 struct Gathered {
@@ -35,12 +43,7 @@ struct Gathered {
 
 impl Engine {
     /// Takes an exit signal for the holder of a task's lease.
-    pub fn submit(
-        &self,
-        id: &TaskId,
-        session: Option<Token>,
-        signal: &ExitSignal,
-    ) -> Result<Submission, Fault> {
+    pub fn submit(&self, id: &TaskId, from: &From, signal: &ExitSignal) -> Result<Submission, Fault> {
         let digest = {
             let value = serde_json::to_value(signal).unwrap_or(Value::Null);
             sha256(&canonical::to_bytes(&value).unwrap_or_default())
@@ -56,7 +59,9 @@ impl Engine {
         };
         let submit = Submit {
             task: id.clone(),
-            session,
+            session: from.session.clone(),
+            agent: from.agent.clone(),
+            fence: from.fence,
             signal: signal.clone(),
             digest,
             evidence: gathered.evidence,

@@ -19,7 +19,7 @@ use baton_core::event::{Event, Payload};
 use baton_core::roles::must_be_signed;
 use baton_core::task::apply::At;
 use baton_core::task::decide::{Decided, Rules};
-use baton_core::task::{Board, Papers, Status, Task};
+use baton_core::task::{Board, Papers, Status, Task, TaskEvent};
 use baton_core::{Digest, Role, TaskId, Timestamp, TraceId};
 use baton_ledger::body::Body;
 use baton_ledger::key::SecretKey;
@@ -30,14 +30,14 @@ use baton_store::export::Exporter;
 use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
-use baton_store::tasks::fold::{catch_up, fold};
+use baton_store::tasks::fold::{Fact, catch_up_with, fold};
 use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
 use baton_store::{AppendError, Journal, Layout};
 
 pub use asks::{Claimed, Sent};
 pub use error::Fault;
-pub use evidence::Submission;
+pub use evidence::{From, Submission};
 pub use opening::OperatorKey;
 pub use reconcile::Reconciled;
 pub use tick::Ticked;
@@ -209,13 +209,26 @@ impl Engine {
     /// Applies what others have appended in this process.
     fn catch_up(&self, state: &mut State) -> Result<(), Fault> {
         if state.board.pos() < self.ground.journal.size() {
-            let touched = catch_up(&mut state.board, &*self.ground.journal)?;
+            let touched = self.catch_up_noting(state)?;
             state.changed.extend(touched.iter().cloned());
             for id in touched {
                 self.project(state, &id);
             }
         }
         Ok(())
+    }
+
+    /// Applies what the journal has beyond the board, and notes what somebody should be told of.
+    fn catch_up_noting(&self, state: &mut State) -> Result<BTreeSet<TaskId>, Fault> {
+        let State { board, moved, ended, beats, .. } = state;
+        let mut note = |board: &Board, fact: &Fact| {
+            let id = fact.task.as_deref().and_then(|id| id.parse().ok());
+            note_event(board, id.as_ref(), &fact.payload, fact.at, moved, ended);
+            if let Some(id) = id.filter(|id| board.get(id).is_none_or(|task| task.lease.is_none())) {
+                beats.remove(&id);
+            }
+        };
+        Ok(catch_up_with(board, &*self.ground.journal, &mut note)?)
     }
 
     /// Appends a decision, applies it and brings the files up to date.
@@ -238,7 +251,7 @@ impl Engine {
         for (event, receipt) in applied.iter().zip(&receipts) {
             if receipt.pos != state.board.pos() + 1 {
                 // Others appended in between: the journal has everything in its order.
-                touched.extend(catch_up(&mut state.board, journal)?);
+                touched.extend(self.catch_up_noting(state)?);
                 break;
             }
             self.apply(state, *event, receipt, &mut touched);
@@ -272,33 +285,18 @@ impl Engine {
             Some(task) => task.parse().ok().filter(|id| state.board.get(id).is_some()),
             None => state.board.of_trace(receipt.trace).map(|task| task.id.clone()),
         };
-        if matches!(payload, Payload::TraceClosed { .. }) {
-            state.ended.push(receipt.trace);
-        }
+        let State { board, moved, ended, .. } = state;
+        note_event(board, id.as_ref(), payload, at, moved, ended);
         let Some(id) = id else { return };
         if let Payload::Other { event_type, fields } = payload
-            && let Some(Ok(event)) = baton_core::task::TaskEvent::read(event_type.as_str(), fields)
+            && let Some(Ok(event)) = TaskEvent::read(event_type.as_str(), fields)
         {
             if let Some((_, papers)) = state.papers.get_mut(&id) {
                 papers.apply(&event, at.time);
-            } else if matches!(event, baton_core::task::TaskEvent::Created(_)) {
+            } else if matches!(event, TaskEvent::Created(_)) {
                 let mut papers = Papers::default();
                 papers.apply(&event, at.time);
                 keep_papers(&mut state.papers, id.clone(), (0, papers));
-            }
-            if let baton_core::task::TaskEvent::Transitioned(moved) = &event
-                && let Some(task) = state.board.get(&id)
-                && moved.to.is_notable()
-            {
-                state.moved.push(Moved {
-                    pos: at.pos,
-                    task: id.clone(),
-                    title: task.title.clone(),
-                    from: moved.from,
-                    to: moved.to,
-                    reason: moved.reason.clone(),
-                    at: at.time,
-                });
             }
         }
         if let Some(task) = state.board.get(&id) {
@@ -445,6 +443,38 @@ impl Engine {
     /// A file that is there while an engine is open: who finds it at the start knows that the last one did not end well.
     fn live_mark(&self) -> PathBuf {
         self.ground.layout.index().join("tasks.open")
+    }
+}
+
+/// Notes what somebody should be told of, and which trace ended.
+fn note_event(
+    board: &Board,
+    id: Option<&TaskId>,
+    payload: &Payload,
+    at: At,
+    moved: &mut Vec<Moved>,
+    ended: &mut Vec<TraceId>,
+) {
+    match payload {
+        Payload::TraceClosed { .. } => ended.push(at.trace),
+        Payload::Other { event_type, fields } if event_type.as_str() == "task.transitioned" => {
+            let event = TaskEvent::read(event_type.as_str(), fields);
+            if let (Some(Ok(TaskEvent::Transitioned(to))), Some(task)) =
+                (event, id.and_then(|id| board.get(id)))
+                && to.to.is_notable()
+            {
+                moved.push(Moved {
+                    pos: at.pos,
+                    task: task.id.clone(),
+                    title: task.title.clone(),
+                    from: to.from,
+                    to: to.to,
+                    reason: to.reason,
+                    at: at.time,
+                });
+            }
+        }
+        _ => {}
     }
 }
 

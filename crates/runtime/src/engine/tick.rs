@@ -64,7 +64,9 @@ impl Engine {
         let Some(run) = task.live_run().map(|run| run.id) else { return Ok(false) };
         let beat = self.files.heartbeat(id, run);
         // A beat that was too small a step to be recorded still counts.
-        let beaten_until = beat.map(|beat| beat.until.min(beat.lease_until));
+        let lease = task.lease.as_ref();
+        let beaten_until =
+            beat.zip(lease).map(|(beat, lease)| lease.beaten_until(beat.until, beat.lease_until));
         if let Some(until) = beaten_until.filter(|until| *until > self.now()) {
             state.beats.insert(id.clone(), until);
             return Ok(false);

@@ -130,7 +130,7 @@ impl Life<'_> {
             }
             11 => {
                 let signal = ExitSignal::new(task.phase, ExitReason::ALL[self.rng.below(3) as usize]);
-                engine.submit(&id, None, &signal.with_notes(format!("e{}", self.count)))?;
+                engine.submit(&id, &Default::default(), &signal.with_notes(format!("e{}", self.count)))?;
             }
             12 => {
                 let all = self.rng.chance(2);

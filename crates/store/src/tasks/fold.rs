@@ -54,6 +54,15 @@ impl Fact {
 
 /// Applies everything that the journal has beyond what the board knows, and gives the tasks that it touched.
 pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<BTreeSet<TaskId>, ReadError> {
+    catch_up_with(board, history, &mut |_, _| {})
+}
+
+/// The same, and shows each event once it is applied.
+pub fn catch_up_with(
+    board: &mut Board,
+    history: &dyn History,
+    show: &mut dyn FnMut(&Board, &Fact),
+) -> Result<BTreeSet<TaskId>, ReadError> {
     let mut touched = BTreeSet::new();
     while board.pos() < history.size() {
         let lines = history.read(board.pos() + 1, LINES_AT_ONCE)?;
@@ -70,6 +79,7 @@ pub fn catch_up(board: &mut Board, history: &dyn History) -> Result<BTreeSet<Tas
                 None => board.of_trace(fact.at.trace).map(|task| task.id.clone()),
             };
             touched.extend(id);
+            show(board, &fact);
         }
     }
     Ok(touched)

@@ -1,7 +1,7 @@
 //! `baton task show`.
 
 use baton_core::limits::TASK_FILE_BYTES_MAX;
-use baton_core::task::{Board, Papers, Status, Task, worklog};
+use baton_core::task::{Board, Papers, Phase, Status, Task, worklog};
 use baton_store::clock;
 use baton_store::tasks::files::file_path;
 use baton_store::tasks::tree::{RealTree, Tree as _};
@@ -126,6 +126,9 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
     let next = match task.status {
         Status::Backlog => Some(format!("baton task move {} ready --reason \"…\"", task.id)),
         Status::Ready => Some(format!("baton task claim {} --agent NAME", task.id)),
+        Status::Review if task.phase == Phase::CiPending => {
+            Some(format!("baton ci report {} --passed", task.id))
+        }
         Status::Review => Some(format!("baton task approve {}", task.id)),
         Status::Deadletter => Some(format!("baton task retry {}", task.id)),
         Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => None,

@@ -1,7 +1,8 @@
 //! Leases: taken, kept by beats, given back. Every acquisition raises the fence by one, and whoever shows an older one is refused.
 
-use super::{Act, Decided, Moment, executor};
+use super::{Act, Decided, Moment, OPERATOR, executor};
 use crate::ids::{AgentName, RunId, TaskId, Token};
+use crate::roles::OWN_AGENT;
 use crate::task::event::{LeaseAcquired, LeaseEnded, LeaseRenewed};
 use crate::task::{Board, Lease, Refusal, Status, Task, TaskEvent};
 use crate::time::Timestamp;
@@ -43,6 +44,10 @@ impl Board {
     /// Gives a task to an agent, or says who has it.
     pub fn claim(&self, claim: &Claim, moment: Moment) -> Result<(RunId, Decided), Refusal> {
         let mut act = Act::on(self, &claim.task, moment)?;
+        if matches!(claim.agent.as_str(), OWN_AGENT | OPERATOR) {
+            let expected = format!("an agent's name; {OWN_AGENT} is Baton itself and {OPERATOR} a person");
+            return Err(Refusal::Field { field: "agent", expected, got: claim.agent.to_string() });
+        }
         if let Some(lease) = &act.task.lease
             && lease.agent != claim.agent
             && !lease.is_over(moment.now, claim.beaten_until)

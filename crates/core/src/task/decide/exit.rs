@@ -2,7 +2,7 @@
 
 use super::{Act, Decided, Moment, system};
 use crate::event::ArtifactRef;
-use crate::ids::{Digest, TaskId, Token};
+use crate::ids::{AgentName, Digest, TaskId, Token};
 use crate::protocol::exit_signal::{ExitReason, ExitSignal, next_phase};
 use crate::task::event::{Evidence, SessionCompleted, Transitioned};
 use crate::task::model::Worker;
@@ -13,6 +13,9 @@ use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
 pub struct Submit {
     pub task: TaskId,
     pub session: Option<Token>,
+    /// Who says so and with which fence, where that is known: then it must be the lease's.
+    pub agent: Option<AgentName>,
+    pub fence: Option<u64>,
     pub signal: ExitSignal,
     pub digest: Digest,
     pub evidence: Vec<Evidence>,
@@ -45,6 +48,12 @@ impl Board {
         if let Some(given) = submit.session.as_ref().filter(|given| lease.session.as_ref() != Some(given)) {
             let works = lease.session.as_ref().map_or("none of Baton's own", Token::as_str).to_owned();
             return Err(Refusal::OtherSession { given: given.to_string(), works });
+        }
+        let is_other = submit.agent.as_ref().is_some_and(|agent| *agent != lease.agent);
+        if is_other || submit.fence.is_some_and(|fence| fence != lease.fence) {
+            let agent = submit.agent.clone().unwrap_or_else(|| lease.agent.clone());
+            let now = format!("{} does with fence {}", lease.agent, lease.fence);
+            return Err(Refusal::LostLease { agent, fence: submit.fence.unwrap_or(lease.fence), now });
         }
         let signal = &submit.signal;
         if signal.phase_completed != phase {

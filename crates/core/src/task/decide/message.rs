@@ -9,11 +9,12 @@ use crate::ids::{AgentName, Digest, TaskId, TraceId};
 use crate::protocol::{
     Body, CompletionReport, Detail, HandoffRejected, HandoffRequest, Message, Reason, Rejection, StatusUpdate,
 };
+use crate::roles::OWN_AGENT;
 use crate::task::event::{
     Completed, DelegationAnswered, DelegationRequested, Logged, MessageReceived, MessageRejected,
     MessageUnknown, MessageWarning, Transitioned,
 };
-use crate::task::{Board, Outcome, Status, Task, TaskEvent};
+use crate::task::{Board, Outcome, Phase, Status, Task, TaskEvent};
 
 /// A message with what the edge found out about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +103,19 @@ impl Board {
         }
     }
 
+    /// Nobody speaks as Baton itself, and nobody's update for somebody else.
+    fn expect_own_name(told: &Told) -> Checked {
+        let from = &told.message.from;
+        if from.as_str() == OWN_AGENT {
+            let detail = Detail::Text(format!("the name {OWN_AGENT} stands for Baton itself"));
+            return Err(Rejection::new(Reason::UnauthorizedAgent, Some(detail)));
+        }
+        match &told.message.body {
+            Body::Status(update) if update.agent != *from => Err(unauthorized(from, &update.agent)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether this is what was last accepted, and so no news.
     fn is_repeated(&self, told: &Told) -> bool {
         let Some(task) = self.get(&told.message.task) else { return false };
@@ -119,6 +133,7 @@ impl Board {
     fn take(&self, told: &Told, rules: Rules, moment: Moment) -> Result<Decided, Rejection> {
         let message = &told.message;
         let task = self.get(&message.task).ok_or_else(|| refuse(Reason::TaskNotFound))?;
+        Board::expect_own_name(told)?;
         let act = Act::of(self, task.clone(), moment);
         match &message.body {
             Body::Completion(report) => complete(act, told, report, rules),
@@ -228,7 +243,10 @@ fn complete(
     };
     let why = crate::task::report::reason_of(&completed.report);
     act.emit(&by, &TaskEvent::Completed(completed));
-    if !told.has_session {
+    // Without a lease it is the word of somebody who is not at work: it moves only what waits for an implementation.
+    let phase = act.task.phase_before_block.unwrap_or(act.task.phase);
+    let may_move = act.task.lease.is_some() || matches!(phase, Phase::Draft | Phase::Implementation);
+    if !told.has_session && may_move {
         let reason = match report.outcome {
             Outcome::Blocked if !why.is_empty() => crate::task::worklog::one_line(&why),
             outcome => format!("completion_{outcome}"),
@@ -306,8 +324,24 @@ fn hand_over(mut act: Act<'_>, told: &Told, request: &HandoffRequest) -> Result<
     if depth > DELEGATION_DEPTH_MAX {
         return Err(refuse(Reason::NestedDelegation));
     }
+    if let Some(other) = act.task.parent.as_ref().filter(|other| **other != parent.id) {
+        let detail = format!("it is a part of {other}");
+        return Err(Rejection::new(Reason::InvalidState, Some(Detail::Text(detail))));
+    }
+    if let Some(routed) = act.task.routing.agent.as_ref()
+        && *routed != request.to
+        && *routed != *from
+        && !is_operator(from)
+        // Where this agent routed it itself, it may choose again.
+        && act.task.handoff.as_ref().is_none_or(|before| before.from != *from)
+    {
+        return Err(unauthorized(routed, &request.to));
+    }
+    // A task that somebody blocked is not taken over, unless refusing this very handoff blocked it.
+    let is_refused = act.task.handoff.as_ref().is_some_and(|handoff| handoff.answer.is_some());
     let is_free = match act.task.status {
-        Status::Backlog | Status::Ready | Status::Blocked => act.task.lease.is_none(),
+        Status::Backlog | Status::Ready => act.task.lease.is_none(),
+        Status::Blocked => is_refused || is_operator(from),
         Status::InProgress | Status::Review | Status::Done | Status::Cancelled | Status::Deadletter => false,
     };
     if !is_free || act.task.id == parent.id {

@@ -11,6 +11,8 @@ mod gate;
 mod message;
 mod moves;
 mod recover;
+#[cfg(test)]
+mod tests;
 
 pub use claim::{Beat, Claim, Holder};
 pub use create::New;
@@ -19,7 +21,7 @@ pub use exit::{Submit, Submitted};
 pub use gate::{Approve, CiVerdict, Reject};
 pub use message::Told;
 pub use moves::{Log, Move, Retry};
-pub use recover::{FoundResult, Rules, RunEnded};
+pub use recover::{AfterSession, Ending, FoundResult, Rules, RunEnded, SessionEnded};
 
 use super::apply::At;
 use super::board::Board;

@@ -5,7 +5,7 @@ use crate::event::Actor;
 use crate::ids::TaskId;
 use crate::limits::{LOG_CHARS_MAX, REASON_CHARS_MAX};
 use crate::task::event::{Logged, Transitioned};
-use crate::task::{Board, Refusal, Status, TaskEvent};
+use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
 
 /// Another status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,7 @@ impl Board {
         }
         match to {
             Status::InProgress => return Err(Refusal::ByClaimOnly),
+            Status::Done if act.task.phase == Phase::CiPending => return Err(Refusal::CiPending),
             Status::Done => act.expect_dependencies_done()?,
             Status::Backlog
             | Status::Ready

@@ -1,11 +1,13 @@
 //! What becomes of a run that nobody answers for any more, and of tasks that waited for others. State is read again at the moment of acting.
 
+use serde_json::Value;
+
 use super::{Act, Decided, Moment, executor, system};
 use crate::event::Actor;
 use crate::ids::{Digest, RunId, TaskId};
 use crate::task::event::{AttemptFailed, Completed, LeaseRenewed, MessageRejected, Transitioned};
 use crate::task::model::Worker;
-use crate::task::{Board, Outcome, Phase, Status, TaskEvent, backoff};
+use crate::task::{Board, Outcome, Phase, Refusal, Status, TaskEvent, backoff};
 use crate::time::Timestamp;
 
 /// What the configuration says about attempts and gates.
@@ -53,7 +55,7 @@ impl Board {
                 Some(FoundResult::Report(report)) if report.run_id == run && report.fence == lease.fence => {
                     act.emit(&executor(&lease.agent), &TaskEvent::Completed((**report).clone()));
                 }
-                Some(FoundResult::Bad { digest, detail }) if act.task.said.bad_result != Some(*digest) => {
+                Some(FoundResult::Bad { digest, detail }) if act.task.said.bad_result.is_none() => {
                     act.emit(
                         &by,
                         &TaskEvent::MessageRejected(MessageRejected {
@@ -94,7 +96,15 @@ impl Board {
             }
             None => {
                 act.emit(&by, &TaskEvent::LeaseExpired(super::claim::ended(&lease, cause)));
-                fail_attempt(&mut act, &by, run, cause, &format!("{cause}_reclaim"), rules, moment.seed);
+                let reason = format!("{cause}_reclaim");
+                let failed = Failed {
+                    run_id: run,
+                    cause,
+                    reason: &reason,
+                    is_permanent: false,
+                    termination: Value::Null,
+                };
+                fail_attempt(&mut act, &failed, rules, moment.seed);
             }
         }
         Some(act.done())
@@ -119,20 +129,136 @@ impl Board {
     }
 }
 
-/// Records that an attempt failed: another one after a while, or the end of trying.
-pub(crate) fn fail_attempt(
-    act: &mut Act<'_>,
-    by: &Actor,
+/// An attempt that failed.
+#[derive(Debug)]
+pub(crate) struct Failed<'a> {
     run_id: Option<RunId>,
-    cause: &str,
-    reason: &str,
-    rules: Rules,
-    seed: [u8; 10],
-) {
-    let attempts = act.task.attempts + 1;
-    act.emit(by, &TaskEvent::AttemptFailed(AttemptFailed { attempts, reason: cause.to_owned(), run_id }));
+    cause: &'a str,
+    /// Of the transition.
+    reason: &'a str,
+    /// Whether another attempt would fail in the same way.
+    is_permanent: bool,
+    termination: Value,
+}
+
+/// A session of Baton's own that worked on a task and has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionEnded {
+    pub task: TaskId,
+    pub run: RunId,
+    pub fence: u64,
+    pub ending: Ending,
+    /// How the agent ended, for whoever asks why.
+    pub termination: Value,
+}
+
+/// How a session ended, as far as its task is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The turn ended as turns do. `is_reminded` says whether the agent was asked for its report; `needs_signal`, whether it had to end with a signal.
+    Finished { is_reminded: bool, needs_signal: bool },
+    /// The agent died, was refused, or stopped in mid-turn.
+    Failed { cause: String },
+    /// It failed in a way that no other attempt mends: the command is not there, the credentials are refused.
+    Permanent { cause: String },
+    /// The agent's usage limit is reached, until then.
+    Limited { until: Timestamp },
+}
+
+/// What the end of a session asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AfterSession {
+    /// The run goes on with a reminder: no report came.
+    Remind,
+    Decided(Decided),
+}
+
+impl Board {
+    /// Takes the end of a session in: its report is applied, or its attempt is judged. A session of another run changes nothing.
+    pub fn session_end(
+        &self,
+        ended: &SessionEnded,
+        rules: Rules,
+        moment: Moment,
+    ) -> Result<AfterSession, Refusal> {
+        let mut act = Act::on(self, &ended.task, moment)?;
+        let is_its_own =
+            act.task.lease.as_ref().is_some_and(|lease| lease.run == ended.run && lease.fence == ended.fence);
+        if !is_its_own {
+            return Ok(AfterSession::Decided(Decided::nothing()));
+        }
+        if let Some(report) = act.task.said.report.clone() {
+            let reason = format!("session_end_{}", report.outcome);
+            let by = executor(&report.agent);
+            apply_outcome(&mut act, &by, report.outcome, &report.reason, &reason, rules);
+            return Ok(AfterSession::Decided(act.done()));
+        }
+        let run_id = Some(ended.run);
+        let termination = ended.termination.clone();
+        match &ended.ending {
+            Ending::Finished { is_reminded: false, .. } => return Ok(AfterSession::Remind),
+            Ending::Finished { needs_signal: false, .. } => {
+                // Never done: nobody said so.
+                let by = system();
+                let report = serde_json::json!({"outcome": Outcome::NeedsReview.as_str(), "notes": "the agent ended without a report"});
+                act.emit(
+                    &by,
+                    &TaskEvent::Completed(Completed {
+                        agent: by.agent.clone(),
+                        run_id,
+                        fence: ended.fence,
+                        outcome: Outcome::NeedsReview,
+                        digest: Digest::ZERO,
+                        report: report.as_object().cloned().unwrap_or_default(),
+                        handoff_ref: None,
+                    }),
+                );
+                apply_outcome(&mut act, &by, Outcome::NeedsReview, "", "ended_without_report", rules);
+            }
+            Ending::Finished { needs_signal: true, .. } => {
+                let (cause, reason) = ("exit_signal_missing", "exit_signal_missing");
+                let failed = Failed { run_id, cause, reason, is_permanent: false, termination };
+                fail_attempt(&mut act, &failed, rules, moment.seed);
+            }
+            Ending::Failed { cause } => {
+                let failed = Failed { run_id, cause, reason: cause, is_permanent: false, termination };
+                fail_attempt(&mut act, &failed, rules, moment.seed);
+            }
+            Ending::Permanent { cause } => {
+                let failed = Failed { run_id, cause, reason: cause, is_permanent: true, termination };
+                fail_attempt(&mut act, &failed, rules, moment.seed);
+            }
+            Ending::Limited { until } => {
+                let to = act.task.waiting_status();
+                let moved = Transitioned {
+                    from: act.task.status,
+                    to,
+                    reason: "usage_limit".into(),
+                    block_reason: None,
+                    not_before: Some(*until),
+                    by_report: false,
+                    revived: false,
+                };
+                act.go_with(&system(), to, moved);
+            }
+        }
+        Ok(AfterSession::Decided(act.done()))
+    }
+}
+
+/// Records that an attempt failed: another one after a while, or the end of trying.
+pub(crate) fn fail_attempt(act: &mut Act<'_>, failed: &Failed<'_>, rules: Rules, seed: [u8; 10]) {
+    let (by, attempts) = (&system(), act.task.attempts + 1);
+    let Failed { cause, reason, is_permanent, .. } = *failed;
+    let (run_id, termination) = (failed.run_id, failed.termination.clone());
+    let reason_of = cause.to_owned();
+    act.emit(
+        by,
+        &TaskEvent::AttemptFailed(AttemptFailed { attempts, reason: reason_of, termination, run_id }),
+    );
     let waiting = act.task.waiting_status();
-    let is_last = attempts >= rules.max_attempts && act.task.status.may_become(Status::Deadletter);
+    let is_last =
+        (is_permanent || attempts >= rules.max_attempts) && act.task.status.may_become(Status::Deadletter);
     let (to, not_before, reason) = if is_last {
         (Status::Deadletter, None, format!("{cause} ({attempts} failed attempts)"))
     } else {
@@ -165,13 +291,16 @@ pub(crate) fn apply_outcome(
     let worker = worker.or_else(|| {
         act.task.said.report.as_ref().map(|report| Worker { agent: report.agent.clone(), session: None })
     });
+    // One approval ends what a report on the work itself brought to review; a reviewer's report does not make it so.
+    let phase = act.task.phase_before_block.unwrap_or(act.task.phase);
+    let is_work = matches!(phase, Phase::Draft | Phase::Implementation) || act.task.by_report;
     let moved = |from: Status, to: Status, block: Option<String>| Transitioned {
         from,
         to,
         reason: reason.to_owned(),
         block_reason: block,
         not_before: None,
-        by_report: to == Status::Review,
+        by_report: to == Status::Review && is_work,
         revived: false,
     };
     match outcome {

@@ -1,0 +1,361 @@
+//! Decisions one after the other on a board that lives in the test: what an agent may not do for itself, and what becomes of sessions.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ids::{Digest, Token};
+use crate::protocol::exit_signal::{ExitReason, ExitSignal};
+use crate::protocol::{self, Reason, Rejection};
+use crate::task::Outcome;
+
+/// A board, a clock, and everything that is decided applied at once.
+struct Desk {
+    board: Board,
+    now: Timestamp,
+    count: u8,
+    rules: Rules,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let now = "2026-02-09T21:00:00.000Z".parse().unwrap();
+        Desk { board: Board::default(), now, count: 0, rules: Rules { max_attempts: 3, has_ci: false } }
+    }
+
+    fn moment(&mut self) -> Moment {
+        self.count += 1;
+        self.now = self.now.plus_ms(1000);
+        Moment { now: self.now, seed: [self.count; 10] }
+    }
+
+    fn take(&mut self, decided: &Decided) {
+        let before = self.board.clone();
+        for (i, event) in decided.events.iter().enumerate() {
+            let earlier =
+                decided.events[..i].iter().filter(|other| other.trace == event.trace).count() as u64;
+            let seq = before.of_trace(event.trace).map_or(0, |task| task.seq) + earlier + 1;
+            let at = At { pos: self.board.pos() + 1, trace: event.trace, seq, time: event.at };
+            self.board.apply(event.task.as_ref().map(Token::as_str), &event.payload, at).unwrap();
+        }
+    }
+
+    fn task(&mut self, change: impl FnOnce(&mut New)) -> TaskId {
+        let mut new = New::titled("work");
+        new.status = Status::Ready;
+        change(&mut new);
+        let moment = self.moment();
+        let (id, decided) = self.board.create(&new, &operator(), moment).unwrap();
+        self.take(&decided);
+        id
+    }
+
+    fn claim(&mut self, id: &TaskId, agent: &str) -> Result<(), Refusal> {
+        let claim = Claim {
+            task: id.clone(),
+            agent: agent.parse().unwrap(),
+            ttl_ms: 600_000,
+            beat_ttl_ms: 300_000,
+            session: None,
+            beaten_until: None,
+        };
+        let moment = self.moment();
+        let (_, decided) = self.board.claim(&claim, moment)?;
+        self.take(&decided);
+        Ok(())
+    }
+
+    fn send(&mut self, kind: &str, id: &TaskId, from: &str, payload: Value) -> Result<(), Rejection> {
+        let message = json!({
+            "protocol": "aof", "version": 1, "type": kind, "taskId": id.as_str(), "fromAgent": from,
+            "toAgent": "dispatcher", "sentAt": "2026-02-09T21:00:00.000Z", "payload": payload,
+        });
+        let moment = self.moment();
+        let told = Told {
+            message: protocol::read(message.to_string().as_bytes())?,
+            digest: Digest([self.count; 32]),
+            original: None,
+            has_summary: true,
+            handoff_ref: None,
+            has_session: false,
+        };
+        let (answer, decided) = self.board.tell(&told, self.rules, moment);
+        self.take(&decided);
+        answer
+    }
+
+    fn report(&mut self, id: &TaskId, from: &str, outcome: &str) -> Result<(), Rejection> {
+        let payload = json!({
+            "outcome": outcome, "summaryRef": "outputs/summary.md", "notes": "n",
+            "tests": {"total": 1, "passed": 1, "failed": 0},
+        });
+        self.send("completion.report", id, from, payload)
+    }
+
+    fn block(&mut self, id: &TaskId, from: &str) -> Result<(), Rejection> {
+        let payload = json!({"taskId": id.as_str(), "agentId": from, "status": "blocked", "notes": "stuck"});
+        self.send("status.update", id, from, payload)
+    }
+
+    fn exit(
+        &mut self,
+        id: &TaskId,
+        reason: ExitReason,
+        agent: Option<&str>,
+        fence: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let signal = ExitSignal::new(self.board.get(id).unwrap().phase, reason);
+        let moment = self.moment();
+        let submit = Submit {
+            task: id.clone(),
+            session: None,
+            agent: agent.map(|name| name.parse().unwrap()),
+            fence,
+            signal,
+            digest: Digest([self.count; 32]),
+            evidence: Vec::new(),
+            artifacts: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let submitted = self.board.submit(&submit, moment)?;
+        self.take(&submitted.decided);
+        Ok(())
+    }
+
+    fn approve(&mut self, id: &TaskId) -> Result<(), Refusal> {
+        let moment = self.moment();
+        let decided = self.board.approve(&Approve { task: id.clone(), all: false }, &operator(), moment)?;
+        self.take(&decided);
+        Ok(())
+    }
+
+    fn ends(&mut self, id: &TaskId, ending: Ending) -> AfterSession {
+        let lease = self.board.get(id).unwrap().lease.clone().unwrap();
+        let termination = json!({"exitCode": 3});
+        let ended =
+            SessionEnded { task: id.clone(), run: lease.run, fence: lease.fence, ending, termination };
+        let moment = self.moment();
+        let after = self.board.session_end(&ended, self.rules, moment).unwrap();
+        if let AfterSession::Decided(decided) = &after {
+            self.take(decided);
+        }
+        after
+    }
+
+    fn stands(&self, id: &TaskId) -> (Status, Phase) {
+        let task = self.board.get(id).unwrap();
+        (task.status, task.phase)
+    }
+}
+
+fn reason(answer: Result<(), Rejection>) -> Reason {
+    answer.unwrap_err().reason
+}
+
+#[test]
+fn whoever_reported_from_blocked_did_the_work_and_does_not_review_it() {
+    let mut desk = Desk::new();
+    let id = desk.task(|new| new.routing.agent = Some("ada".parse().unwrap()));
+    desk.claim(&id, "ada").unwrap();
+    desk.block(&id, "ada").unwrap();
+    desk.report(&id, "ada", "done").unwrap();
+    assert_eq!(desk.stands(&id), (Status::Review, Phase::ReadyForReview));
+    assert!(matches!(desk.claim(&id, "ada"), Err(Refusal::OwnWork { .. })));
+    desk.claim(&id, "eve").unwrap();
+}
+
+#[test]
+fn whoever_did_the_work_neither_reviews_nor_merges_it() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+    let passed = CiVerdict {
+        task: id.clone(),
+        passed: true,
+        exit_code: None,
+        reason: String::new(),
+        log: None,
+        rework: false,
+    };
+    let moment = desk.moment();
+    let decided = desk.board.ci(&passed, &system(), moment).unwrap();
+    desk.take(&decided);
+    for (phase, next) in
+        [(Phase::ReadyForReview, "eve"), (Phase::Review, "max"), (Phase::ReadyForMerge, "gus")]
+    {
+        assert_eq!(desk.stands(&id), (Status::Review, phase));
+        assert!(matches!(desk.claim(&id, "ada"), Err(Refusal::OwnWork { .. })), "{phase}");
+        desk.claim(&id, next).unwrap();
+        desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+    }
+    assert_eq!(desk.stands(&id), (Status::Done, Phase::Completed));
+}
+
+#[test]
+fn a_report_without_a_lease_does_not_undo_a_reviewer_and_shortens_nothing() {
+    let mut desk = Desk::new();
+    desk.rules.has_ci = true;
+    let id = desk.task(|new| new.routing.agent = Some("ada".parse().unwrap()));
+    desk.claim(&id, "ada").unwrap();
+    desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+    let passed = CiVerdict {
+        task: id.clone(),
+        passed: true,
+        exit_code: None,
+        reason: String::new(),
+        log: None,
+        rework: false,
+    };
+    let moment = desk.moment();
+    let decided = desk.board.ci(&passed, &system(), moment).unwrap();
+    desk.take(&decided);
+    desk.claim(&id, "eve").unwrap();
+    desk.exit(&id, ExitReason::Blocked, None, None).unwrap();
+    desk.report(&id, "ada", "done").unwrap();
+    assert_eq!(desk.stands(&id), (Status::Blocked, Phase::Blocked), "it is recorded, and moves nothing");
+    let moved = Move { task: id.clone(), to: Status::Review, reason: "sorted out".into() };
+    let moment = desk.moment();
+    let decided = desk.board.transition(&moved, &operator(), moment).unwrap();
+    desk.take(&decided);
+    desk.approve(&id).unwrap();
+    assert_eq!(desk.stands(&id), (Status::Review, Phase::ReadyForMerge), "one approval is one step");
+}
+
+#[test]
+fn a_late_exit_signal_does_not_end_somebody_else_s_run() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    let holder = Holder { task: id.clone(), agent: "ada".parse().unwrap(), fence: 1, beaten_until: None };
+    let moment = desk.moment();
+    let decided = desk.board.release(&holder, moment).unwrap();
+    desk.take(&decided);
+    desk.claim(&id, "bob").unwrap();
+    for (agent, fence) in
+        [(Some("ada"), None), (None, Some(1)), (Some("ada"), Some(2)), (Some("bob"), Some(1))]
+    {
+        let refused = desk.exit(&id, ExitReason::Completed, agent, fence).unwrap_err();
+        assert!(matches!(refused, Refusal::LostLease { .. }), "{agent:?} {fence:?}: {refused}");
+    }
+    desk.exit(&id, ExitReason::Completed, Some("bob"), Some(2)).unwrap();
+}
+
+#[test]
+fn a_handoff_takes_nobody_else_s_task_over() {
+    let mut desk = Desk::new();
+    let parent = desk.task(|_| {});
+    desk.claim(&parent, "ada").unwrap();
+    let ask = |child: &TaskId, to: &str| {
+        json!({
+            "taskId": child.as_str(), "parentTaskId": parent.as_str(), "fromAgent": "ada", "toAgent": to,
+            "dueBy": "2026-02-10T12:00:00.000Z",
+        })
+    };
+    let routed = desk.task(|new| new.routing.agent = Some("bob".parse().unwrap()));
+    assert_eq!(
+        reason(desk.send("handoff.request", &routed, "ada", ask(&routed, "ada"))),
+        Reason::UnauthorizedAgent
+    );
+    let other = desk.task(|_| {});
+    let part = desk.task(|new| new.parent = Some(other.clone()));
+    assert_eq!(reason(desk.send("handoff.request", &part, "ada", ask(&part, "eve"))), Reason::InvalidState);
+    let held = desk.task(|_| {});
+    let hold = Move { task: held.clone(), to: Status::Blocked, reason: "hold".into() };
+    let moment = desk.moment();
+    let decided = desk.board.transition(&hold, &operator(), moment).unwrap();
+    desk.take(&decided);
+    assert_eq!(reason(desk.send("handoff.request", &held, "ada", ask(&held, "eve"))), Reason::InvalidState);
+    let free = desk.task(|_| {});
+    desk.send("handoff.request", &free, "ada", ask(&free, "eve")).unwrap();
+    let answer = json!({"taskId": free.as_str(), "accepted": false, "reason": "no test plan"});
+    desk.send("handoff.rejected", &free, "eve", answer).unwrap();
+    assert_eq!(desk.stands(&free).0, Status::Blocked);
+    desk.send("handoff.request", &free, "ada", ask(&free, "gus")).unwrap();
+}
+
+#[test]
+fn reserved_names_claim_nothing_and_nobody_updates_for_another() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    for name in ["baton", "operator"] {
+        assert!(matches!(desk.claim(&id, name), Err(Refusal::Field { field: "agent", .. })), "{name}");
+    }
+    desk.claim(&id, "ada").unwrap();
+    assert_eq!(reason(desk.block(&id, "baton")), Reason::UnauthorizedAgent);
+    let payload = json!({"taskId": id.as_str(), "agentId": "bob", "notes": "x"});
+    assert_eq!(reason(desk.send("status.update", &id, "ada", payload)), Reason::UnauthorizedAgent);
+}
+
+#[test]
+fn the_end_of_a_session_applies_what_was_reported_and_nothing_of_another_run() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    let past = desk.board.get(&id).unwrap().lease.clone().unwrap();
+    desk.claim(&id, "ada").unwrap();
+    let ended = SessionEnded {
+        task: id.clone(),
+        run: past.run,
+        fence: past.fence,
+        ending: Ending::Failed { cause: "crashed".into() },
+        termination: Value::Null,
+    };
+    let moment = desk.moment();
+    let after = desk.board.session_end(&ended, desk.rules, moment).unwrap();
+    assert_eq!(after, AfterSession::Decided(Decided::nothing()), "a session of an earlier run");
+    assert_eq!(desk.stands(&id).0, Status::InProgress);
+}
+
+#[test]
+fn a_session_without_a_report_is_reminded_once_then_reviewed_and_never_done() {
+    let mut desk = Desk::new();
+    let id = desk.task(|new| drop(new.metadata.insert("reviewRequired".into(), false.into())));
+    desk.claim(&id, "ada").unwrap();
+    let first = Ending::Finished { is_reminded: false, needs_signal: false };
+    assert_eq!(desk.ends(&id, first), AfterSession::Remind);
+    desk.ends(&id, Ending::Finished { is_reminded: true, needs_signal: false });
+    let task = desk.board.get(&id).unwrap();
+    assert_eq!((task.status, task.attempts), (Status::Review, 0));
+    assert_eq!(
+        task.said.report.as_ref().map(|report| (report.outcome, report.agent.as_str())),
+        Some((Outcome::NeedsReview, "baton"))
+    );
+}
+
+#[test]
+fn failures_count_as_attempts_a_permanent_one_ends_at_once_and_a_limit_is_none() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    let until = desk.now.plus_ms(3_600_000);
+    desk.ends(&id, Ending::Limited { until });
+    let task = desk.board.get(&id).unwrap();
+    assert_eq!((task.status, task.attempts, task.not_before), (Status::Ready, 0, Some(until)));
+    for attempt in 1..=3 {
+        desk.claim(&id, "ada").unwrap();
+        let ending = match attempt {
+            1 => Ending::Finished { is_reminded: true, needs_signal: true },
+            _ => Ending::Failed { cause: "crashed".into() },
+        };
+        desk.ends(&id, ending);
+        let task = desk.board.get(&id).unwrap();
+        assert_eq!(task.attempts, attempt);
+        assert_eq!(task.status, if attempt < 3 { Status::Ready } else { Status::Deadletter });
+    }
+    let other = desk.task(|_| {});
+    desk.claim(&other, "ada").unwrap();
+    desk.ends(&other, Ending::Permanent { cause: "command not found".into() });
+    assert_eq!(desk.stands(&other).0, Status::Deadletter);
+}
+
+#[test]
+fn a_person_does_not_move_past_ci_by_accident() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+    let moved = Move { task: id.clone(), to: Status::Done, reason: "looks fine".into() };
+    let moment = desk.moment();
+    assert_eq!(desk.board.transition(&moved, &operator(), moment), Err(Refusal::CiPending));
+    assert_eq!(desk.approve(&id), Err(Refusal::CiPending));
+}
