@@ -148,6 +148,12 @@ pub(crate) struct TaskNew {
     /// Let agents take it at once
     #[arg(long)]
     pub(crate) ready: bool,
+    /// Let a lease of it last this long [default: scheduler.lease_ttl]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) lease_ttl: Option<Duration>,
+    /// Take its agent for dead after this long without a beat [default: scheduler.heartbeat_ttl]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) heartbeat_ttl: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ pub(crate) use as_text;
 
 pub mod agent;
 pub mod decision;
+pub mod duration;
 pub mod event;
 pub mod ids;
 pub mod json;

@@ -5,7 +5,6 @@
 //! Baton uses. Values never hold secrets: they name the environment variables that do.
 
 mod check;
-mod duration;
 mod read;
 #[cfg(test)]
 mod reference;
@@ -19,7 +18,7 @@ mod variables;
 use std::path::Path;
 use std::rc::Rc;
 
-pub(crate) use duration::parse as parse_duration;
+pub(crate) use baton_core::duration::parse as parse_duration;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting};
 pub(crate) use schema::schema;

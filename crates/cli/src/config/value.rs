@@ -10,9 +10,9 @@ use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::duration;
 use crate::limits::{SETTING_CHARS_MAX, SETTING_ITEMS_MAX};
 use crate::ui::text::escaped;
+use baton_core::duration;
 
 /// What may stand behind a key.
 #[derive(Debug, Clone, Copy)]

@@ -90,11 +90,12 @@ impl Engine {
     ) -> Result<Claimed, Fault> {
         let mut state = self.ready_for(task)?;
         let moment = self.ground.clock.moment();
+        let (own_ttl, own_beat_ttl) = state.board.get(task).map_or((None, None), Task::own_ttls_ms);
         let claim = Claim {
             task: task.clone(),
             agent: agent.clone(),
-            ttl_ms: ttl_ms.unwrap_or(self.settings.lease_ttl_ms),
-            beat_ttl_ms: self.settings.beat_ttl_ms,
+            ttl_ms: ttl_ms.or(own_ttl).unwrap_or(self.settings.lease_ttl_ms),
+            beat_ttl_ms: own_beat_ttl.unwrap_or(self.settings.beat_ttl_ms),
             session,
             beaten_until: self.beaten_until(&state, task),
         };

@@ -1,6 +1,6 @@
 //! `baton task new`.
 
-use baton_core::task::decide::New;
+use baton_core::task::decide::{HEARTBEAT_TTL, LEASE_TTL, New};
 use baton_core::task::{Routing, Status};
 use serde_json::Value;
 
@@ -17,6 +17,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
     let mut metadata = serde_json::Map::new();
     if args.no_review {
         metadata.insert("reviewRequired".into(), Value::Bool(false));
+    }
+    let ttls = [(LEASE_TTL, args.lease_ttl), (HEARTBEAT_TTL, args.heartbeat_ttl)];
+    for (key, time) in ttls.into_iter().filter_map(|(key, time)| Some((key, time?))) {
+        metadata.insert(key.to_owned(), baton_core::duration::format(time).into());
     }
     let new = New {
         id: args.id,

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::edit::expect_metadata;
 use super::{Decided, Ids, Moment, expect_text, system};
 use crate::event::{Actor, ArtifactRef, Event, Payload};
 use crate::ids::TaskId;
@@ -103,6 +104,7 @@ impl Board {
             return Err(Refusal::Field { field: "phase", expected, got: new.phase.to_string() });
         }
         self.expect_dependencies(&id, &new.depends_on)?;
+        expect_metadata(&new.metadata, None)?;
         if let Some(parent) = new.parent.as_ref().filter(|parent| self.get(parent).is_none()) {
             return Err(Refusal::ParentNotFound(parent.clone()));
         }

@@ -116,20 +116,8 @@ impl Board {
                 }
             },
             "metadata" => {
-                let expected = "a mapping";
-                let map = value.as_object().ok_or_else(|| refuse("metadata", expected))?;
-                if value.to_string().len() > METADATA_BYTES_MAX {
-                    return Err(refuse("metadata", "at most 64 KiB"));
-                }
-                if !map.get("reviewRequired").is_none_or(Value::is_boolean) {
-                    return Err(refuse("metadata", "reviewRequired to be true or false"));
-                }
-                // How deep it is in a chain of handoffs, and why it is blocked, are Baton's to say.
-                for own in ["delegationDepth", "blockReason"] {
-                    if map.get(own) != task.metadata.get(own) {
-                        return Err(refuse("metadata", &format!("{own} left as it is")));
-                    }
-                }
+                let map = value.as_object().ok_or_else(|| refuse("metadata", "a mapping"))?;
+                expect_metadata(map, Some(task))?;
             }
             other => {
                 return Err(Refusal::Field {
@@ -156,6 +144,54 @@ fn with_log_apart(fields: &Map<String, Value>) -> Map<String, Value> {
         }
     }
     fields
+}
+
+/// Checks what a person may write into `metadata`, of a new task or of one that is there.
+pub(super) fn expect_metadata(map: &Map<String, Value>, task: Option<&Task>) -> Result<(), Refusal> {
+    let refuse = |expected: String, got: Option<&Value>| Refusal::Field {
+        field: "metadata",
+        expected,
+        got: got.map(ToString::to_string).unwrap_or_default().chars().take(80).collect(),
+    };
+    let bytes = map.iter().map(|(key, value)| key.len() + value.to_string().len()).sum::<usize>();
+    if bytes > METADATA_BYTES_MAX {
+        return Err(refuse(format!("at most {METADATA_BYTES_MAX} bytes"), None));
+    }
+    if let Some(value) = map.get("reviewRequired").filter(|value| !value.is_boolean()) {
+        return Err(refuse("reviewRequired to be true or false".into(), Some(value)));
+    }
+    for key in [LEASE_TTL, HEARTBEAT_TTL] {
+        if let Some(value) = map.get(key).filter(|value| ttl_ms(value).is_none()) {
+            return Err(refuse(format!("{key} to be a time from 1s to 7d, such as 10m"), Some(value)));
+        }
+    }
+    // How deep it is in a chain of handoffs, and why it is blocked, are Baton's to say.
+    for own in ["delegationDepth", "blockReason"] {
+        if map.get(own) != task.and_then(|task| task.metadata.get(own)) {
+            return Err(refuse(format!("{own} left to Baton"), map.get(own)));
+        }
+    }
+    Ok(())
+}
+
+/// The keys of `metadata` that say how long leases of one task last.
+pub const LEASE_TTL: &str = "leaseTtl";
+pub const HEARTBEAT_TTL: &str = "heartbeatTtl";
+
+/// Longest lease that can be asked for: a week. Whoever needs more beats.
+const TTL_MS_MAX: i64 = 7 * 86_400_000;
+
+fn ttl_ms(value: &Value) -> Option<i64> {
+    let time = crate::duration::parse(value.as_str()?)?;
+    i64::try_from(time.as_millis()).ok().filter(|ms| (1000..=TTL_MS_MAX).contains(ms))
+}
+
+impl Task {
+    /// How long its leases last where the task itself says so: `leaseTtl` and `heartbeatTtl` of its metadata.
+    pub fn own_ttls_ms(&self) -> (Option<i64>, Option<i64>) {
+        let of = |key| self.metadata.get(key).and_then(ttl_ms);
+        (of(LEASE_TTL), of(HEARTBEAT_TTL))
+    }
 }
 
 /// Reads who should take a task.

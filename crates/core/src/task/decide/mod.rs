@@ -16,7 +16,7 @@ mod tests;
 
 pub use claim::{Beat, Claim, Holder};
 pub use create::New;
-pub use edit::{EDITABLE, Edit, RefusedEdit, read_routing};
+pub use edit::{EDITABLE, Edit, HEARTBEAT_TTL, LEASE_TTL, RefusedEdit, read_routing};
 pub use exit::{Submit, Submitted};
 pub use gate::{Approve, CiVerdict, Reject};
 pub use message::Told;

@@ -64,7 +64,7 @@ impl Desk {
         Ok(())
     }
 
-    fn send(&mut self, kind: &str, id: &TaskId, from: &str, payload: Value) -> Result<(), Rejection> {
+    fn send(&mut self, kind: &str, id: &TaskId, from: &str, payload: &Value) -> Result<(), Rejection> {
         let message = json!({
             "protocol": "aof", "version": 1, "type": kind, "taskId": id.as_str(), "fromAgent": from,
             "toAgent": "dispatcher", "sentAt": "2026-02-09T21:00:00.000Z", "payload": payload,
@@ -88,12 +88,12 @@ impl Desk {
             "outcome": outcome, "summaryRef": "outputs/summary.md", "notes": "n",
             "tests": {"total": 1, "passed": 1, "failed": 0},
         });
-        self.send("completion.report", id, from, payload)
+        self.send("completion.report", id, from, &payload)
     }
 
     fn block(&mut self, id: &TaskId, from: &str) -> Result<(), Rejection> {
         let payload = json!({"taskId": id.as_str(), "agentId": from, "status": "blocked", "notes": "stuck"});
-        self.send("status.update", id, from, payload)
+        self.send("status.update", id, from, &payload)
     }
 
     fn exit(
@@ -253,24 +253,24 @@ fn a_handoff_takes_nobody_else_s_task_over() {
     };
     let routed = desk.task(|new| new.routing.agent = Some("bob".parse().unwrap()));
     assert_eq!(
-        reason(desk.send("handoff.request", &routed, "ada", ask(&routed, "ada"))),
+        reason(desk.send("handoff.request", &routed, "ada", &ask(&routed, "ada"))),
         Reason::UnauthorizedAgent
     );
     let other = desk.task(|_| {});
     let part = desk.task(|new| new.parent = Some(other.clone()));
-    assert_eq!(reason(desk.send("handoff.request", &part, "ada", ask(&part, "eve"))), Reason::InvalidState);
+    assert_eq!(reason(desk.send("handoff.request", &part, "ada", &ask(&part, "eve"))), Reason::InvalidState);
     let held = desk.task(|_| {});
     let hold = Move { task: held.clone(), to: Status::Blocked, reason: "hold".into() };
     let moment = desk.moment();
     let decided = desk.board.transition(&hold, &operator(), moment).unwrap();
     desk.take(&decided);
-    assert_eq!(reason(desk.send("handoff.request", &held, "ada", ask(&held, "eve"))), Reason::InvalidState);
+    assert_eq!(reason(desk.send("handoff.request", &held, "ada", &ask(&held, "eve"))), Reason::InvalidState);
     let free = desk.task(|_| {});
-    desk.send("handoff.request", &free, "ada", ask(&free, "eve")).unwrap();
+    desk.send("handoff.request", &free, "ada", &ask(&free, "eve")).unwrap();
     let answer = json!({"taskId": free.as_str(), "accepted": false, "reason": "no test plan"});
-    desk.send("handoff.rejected", &free, "eve", answer).unwrap();
+    desk.send("handoff.rejected", &free, "eve", &answer).unwrap();
     assert_eq!(desk.stands(&free).0, Status::Blocked);
-    desk.send("handoff.request", &free, "ada", ask(&free, "gus")).unwrap();
+    desk.send("handoff.request", &free, "ada", &ask(&free, "gus")).unwrap();
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn reserved_names_claim_nothing_and_nobody_updates_for_another() {
     desk.claim(&id, "ada").unwrap();
     assert_eq!(reason(desk.block(&id, "baton")), Reason::UnauthorizedAgent);
     let payload = json!({"taskId": id.as_str(), "agentId": "bob", "notes": "x"});
-    assert_eq!(reason(desk.send("status.update", &id, "ada", payload)), Reason::UnauthorizedAgent);
+    assert_eq!(reason(desk.send("status.update", &id, "ada", &payload)), Reason::UnauthorizedAgent);
 }
 
 #[test]

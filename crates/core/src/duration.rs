@@ -6,10 +6,10 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// The same as an expression that JSON Schema understands.
-pub(super) const PATTERN: &str = "^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$";
+pub const PATTERN: &str = "^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$";
 
 /// Reads a duration; `None` where the text is none, or one that has no end.
-pub(crate) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut next, mut total) = (text, 0, 0u64);
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Writes a duration, each unit where there is something of it.
-pub(super) fn format(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
     for (unit, ms) in UNITS {
