@@ -117,8 +117,8 @@ struct State {
     moved: Vec<Moved>,
     /// Traces that ended, whose heads are to be signed.
     ended: Vec<TraceId>,
-    /// A file that is being refused at this moment: met again, it is no news.
-    refused: Option<(TaskId, Digest)>,
+    /// A file that is being taken in or refused at this moment: met again, it is no news.
+    taking: Option<(TaskId, Digest)>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }

@@ -108,7 +108,7 @@ impl Engine {
             notices: Vec::new(),
             moved: Vec::new(),
             ended: Vec::new(),
-            refused: None,
+            taking: None,
             is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, state: Mutex::new(state) };

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::task::{Status, Task};
+use baton_ledger::seal::Refusal as Unsealed;
+use baton_store::AppendError;
 use baton_store::disk::unfinished_name;
 use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path};
 use baton_store::tasks::tree::Found;
@@ -32,7 +34,11 @@ impl Engine {
     pub fn look_at(&self, ids: &BTreeSet<TaskId>) -> Result<(), Fault> {
         let mut state = self.lock();
         self.catch_up(&mut state)?;
-        ids.iter().try_for_each(|id| self.take_edits_of(&mut state, id))
+        for id in ids {
+            let looked = self.take_edits_of(&mut state, id);
+            go_on(&mut state, id.as_str(), looked)?;
+        }
+        Ok(())
     }
 
     pub(super) fn reconcile_all(&self, state: &mut State) -> Result<usize, Fault> {
@@ -43,7 +49,8 @@ impl Engine {
             for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
                 let path = format!("{dir}/{name}");
                 if let Some(id) = unfinished_of(&name) {
-                    self.clear_unfinished(state, &path, &id)?;
+                    let cleared = self.clear_unfinished(state, &path, &id);
+                    go_on(state, &path, cleared)?;
                 } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
                     files.entry(id).or_default().push(*status);
                 } else if let Ok(id) = name.parse() {
@@ -63,7 +70,8 @@ impl Engine {
                 // Folders are put where they belong by whoever does not remember where they were.
                 state.projected.remove(id);
             }
-            self.reconcile_one(state, id, found)?;
+            let reconciled = self.reconcile_one(state, id, found);
+            go_on(state, id.as_str(), reconciled)?;
         }
         if state.is_after_crash {
             self.rewrite_runs(state);
@@ -73,32 +81,36 @@ impl Engine {
 
     /// Looks at the files that are kept aside: somebody may have saved into one, or a crash left one half-way.
     fn look_at_spares(&self, state: &mut State) -> Result<(), Fault> {
-        let tree = self.files.tree();
-        for name in tree.list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
+        for name in self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
             let path = format!("{SPARE_DIR}/{name}");
-            if let Some(id) = unfinished_of(&name) {
-                self.clear_unfinished(state, &path, &id)?;
-                continue;
-            }
-            let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) else {
+            let looked = if let Some(id) = unfinished_of(&name) {
+                self.clear_unfinished(state, &path, &id)
+            } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) {
+                self.look_at_spare(state, &path, &id)
+            } else {
                 continue;
             };
-            let known = state.projected.get_mut(&id).and_then(|was| was.spare);
-            let found = tree.look(&path).map_err(Fault::files(&path))?;
-            if found.is_some() && known.map(Found::File) == found {
-                if state.board.get(&id).is_none_or(|task| task.is_closed) {
-                    tree.remove(&path).map_err(Fault::files(&path))?;
-                    state.forget_spare(&id);
-                }
-                continue;
-            }
-            // Out of the way first: taking it in writes the task's file anew, by way of this very place.
-            let aside = format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md")));
-            tree.rename(&path, &aside).map_err(Fault::files(&path))?;
-            state.forget_spare(&id);
-            self.clear_unfinished(state, &aside, &id)?;
+            go_on(state, &path, looked)?;
         }
         Ok(())
+    }
+
+    fn look_at_spare(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
+        let tree = self.files.tree();
+        let known = state.projected.get(id).and_then(|was| was.spare);
+        let found = tree.look(path).map_err(Fault::files(path))?;
+        if found.is_some() && known.map(Found::File) == found {
+            if state.board.get(id).is_none_or(|task| task.is_closed) {
+                tree.remove(path).map_err(Fault::files(path))?;
+                state.forget_spare(id);
+            }
+            return Ok(());
+        }
+        // Out of the way first: taking it in writes the task's file anew, by way of this very place.
+        let aside = format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md")));
+        tree.rename(path, &aside).map_err(Fault::files(path))?;
+        state.forget_spare(id);
+        self.clear_unfinished(state, &aside, id)
     }
 
     /// Run files are written again after a crash: nobody knows which of them reached the disk.
@@ -221,6 +233,15 @@ impl Engine {
     /// A file that was being made, or just taken out of the way, when its maker died.
     fn clear_unfinished(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
         let tree = self.files.tree();
+        match tree.look(path).map_err(Fault::files(path))? {
+            Some(Found::File(_)) => {}
+            Some(Found::Dir | Found::Other) => {
+                // Nothing that Baton made.
+                state.notices.push(format!("{path} is no file; it is kept in quarantine/"));
+                return self.files.set_aside(path, id).map_err(Fault::files(path));
+            }
+            None => return Ok(()),
+        }
         if let (Ok((bytes, _)), Some(status)) =
             (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).map(|task| task.status))
         {
@@ -231,6 +252,21 @@ impl Engine {
             }
         }
         tree.remove(path).map_err(Fault::files(path))
+    }
+}
+
+/// Makes a notice of what went wrong with one task's files, so that the others are looked at. What is wrong with the ledger stops everything.
+fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), Fault> {
+    let Err(fault) = done else { return Ok(()) };
+    match fault {
+        Fault::Append(AppendError::Refused(Unsealed::Unreadable(_)))
+        | Fault::Read(_)
+        | Fault::Registry(_) => Err(fault),
+        Fault::Append(AppendError::Refused(_)) | Fault::Refused(_) | Fault::Files { .. } | Fault::Key(_) => {
+            state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));
+            Ok(())
+        }
+        Fault::Append(_) | Fault::Busy => Err(fault),
     }
 }
 

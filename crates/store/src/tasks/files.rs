@@ -306,10 +306,15 @@ impl TaskFiles {
     }
 
     /// Removes what was being written of a run when its writer died.
-    fn clear_unfinished_runs(&self, dir: &str) -> io::Result<()> {
+    fn clear_unfinished_runs(&self, dir: &str, id: &TaskId) -> io::Result<()> {
         for name in self.tree.list(dir)? {
             if name.starts_with('.') && name.ends_with(".tmp") {
-                self.tree.remove(&format!("{dir}/{name}"))?;
+                let path = format!("{dir}/{name}");
+                match self.tree.look(&path)? {
+                    Some(Found::File(_)) => self.tree.remove(&path)?,
+                    Some(Found::Dir | Found::Other) => self.set_aside(&path, id)?,
+                    None => {}
+                }
             }
         }
         Ok(())
@@ -364,7 +369,7 @@ impl TaskFiles {
         if known != Some(&state) {
             self.own_dir(&dir, &task.id)?;
             if known.is_none() {
-                self.clear_unfinished_runs(&dir)?;
+                self.clear_unfinished_runs(&dir, &task.id)?;
             }
             if known.is_none_or(|known| known.id != run.id) {
                 self.retire_run(&dir, run.id)?;
