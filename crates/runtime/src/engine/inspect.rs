@@ -1,8 +1,8 @@
 //! What a task's file says that Baton did not write: compared, field by field, with what Baton wrote at the file's own revision.
 
-use baton_core::TaskId;
 use baton_core::task::decide::{EDITABLE, Edit, Move, New, RefusedEdit, operator, read_routing, system};
 use baton_core::task::{Papers, Phase, Priority, Routing, Status, Task, worklog};
+use baton_core::{Digest, TaskId};
 use baton_ledger::hash::sha256;
 use baton_ledger::seal::Refusal as Unsealed;
 use baton_store::AppendError;
@@ -199,17 +199,21 @@ impl Engine {
     }
 }
 
+/// Whether this file is the one that is being taken in.
+pub(super) fn is_same_file(taking: Option<&(TaskId, Digest)>, found: &Displaced) -> bool {
+    taking.is_some_and(|(id, digest)| *id == found.id && *digest == sha256(&found.bytes))
+}
+
 /// Does this for a file once: what is recorded of it writes the task's file anew, and so comes across the same bytes again.
 fn once(
     state: &mut State,
     found: &Displaced,
     take: impl FnOnce(&mut State) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let this = (found.id.clone(), sha256(&found.bytes));
-    if state.taking.as_ref() == Some(&this) {
+    if is_same_file(state.taking.as_ref(), found) {
         return Ok(());
     }
-    let outer = state.taking.replace(this);
+    let outer = state.taking.replace((found.id.clone(), sha256(&found.bytes)));
     let taken = take(state);
     state.taking = outer;
     taken

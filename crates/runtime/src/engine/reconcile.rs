@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::task::{Status, Task};
+use baton_ledger::hash::sha256;
 use baton_ledger::seal::Refusal as Unsealed;
 use baton_store::AppendError;
 use baton_store::disk::unfinished_name;
-use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path};
+use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path, leftover_of};
 use baton_store::tasks::tree::Found;
 
 use super::{Engine, Fault, State};
@@ -48,7 +49,7 @@ impl Engine {
             let dir = format!("tasks/{status}");
             for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
                 let path = format!("{dir}/{name}");
-                if let Some(id) = unfinished_of(&name) {
+                if let Some((id, _)) = leftover_of(&name) {
                     let cleared = self.clear_unfinished(state, &path, &id);
                     go_on(state, &path, cleared)?;
                 } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
@@ -83,7 +84,7 @@ impl Engine {
     fn look_at_spares(&self, state: &mut State) -> Result<(), Fault> {
         for name in self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
             let path = format!("{SPARE_DIR}/{name}");
-            let looked = if let Some(id) = unfinished_of(&name) {
+            let looked = if let Some((id, _)) = leftover_of(&name) {
                 self.clear_unfinished(state, &path, &id)
             } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) {
                 self.look_at_spare(state, &path, &id)
@@ -170,7 +171,7 @@ impl Engine {
                     // A directory, a pipe, something without end or rights: nothing to read, and not to be lost.
                     state.notices.push(format!("{path} cannot be read: {error}"));
                     if is_known {
-                        self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                        self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                         state.projected.remove(id);
                     }
                 }
@@ -217,7 +218,7 @@ impl Engine {
             Some(Found::Dir) => Ok(()),
             Some(Found::File(_) | Found::Other) => {
                 state.notices.push(format!("{path} is no directory; it is kept in quarantine/"));
-                self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                 state.projected.remove(id);
                 self.project(state, id);
                 Ok(())
@@ -238,20 +239,33 @@ impl Engine {
             Some(Found::Dir | Found::Other) => {
                 // Nothing that Baton made.
                 state.notices.push(format!("{path} is no file; it is kept in quarantine/"));
-                return self.files.set_aside(path, id).map_err(Fault::files(path));
+                return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
             }
             None => return Ok(()),
         }
-        if let (Ok((bytes, _)), Some(status)) =
-            (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).map(|task| task.status))
-        {
-            // Half of what Baton wrote is nothing that a person did.
-            let is_whole = baton_store::tasks::Document::parse(&bytes).is_ok();
-            if is_whole {
-                self.take_leftover(state, &Displaced { id: id.clone(), status, bytes })?;
-            }
+        let Ok((bytes, stamp)) = tree.read(path, TASK_FILE_BYTES_MAX as u64) else {
+            state.notices.push(format!("{path} cannot be read; it is kept in quarantine/"));
+            return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
+        };
+        if !state.is_after_crash && path.starts_with(SPARE_DIR) && self.files.is_fresh(&stamp) {
+            // Somebody may still be writing it: it is looked at another time.
+            return Ok(());
         }
-        tree.remove(path).map_err(Fault::files(path))
+        let seen = path.rsplit('/').next().and_then(leftover_of).and_then(|(_, seen)| seen);
+        let is_news = state.is_after_crash || seen != Some(sha256(&bytes));
+        // Half of what Baton wrote is nothing that a person did.
+        let is_whole = || baton_store::tasks::Document::parse(&bytes).is_ok();
+        if let Some(status) = state.board.get(id).map(|task| task.status)
+            && is_news
+            && (seen.is_some() || is_whole())
+        {
+            self.take_leftover(state, &Displaced { id: id.clone(), status, bytes })?;
+        }
+        match tree.look(path).map_err(Fault::files(path))? {
+            Some(Found::File(now)) if now == stamp => tree.remove(path).map_err(Fault::files(path)),
+            // Written again meanwhile, or gone.
+            _ => Ok(()),
+        }
     }
 }
 
@@ -276,10 +290,4 @@ impl State {
             was.spare = None;
         }
     }
-}
-
-/// The task of a file that is being made.
-fn unfinished_of(name: &str) -> Option<TaskId> {
-    let name = name.strip_prefix('.')?.strip_suffix(".tmp")?;
-    name.split_once(".md.")?.0.parse().ok()
 }

@@ -41,7 +41,7 @@ fn a_beat_that_is_not_recorded_still_counts_for_everyone() {
     world.clock.advance_ms(299 * SECOND_MS);
     assert_eq!(engine.tick().unwrap().acted, []);
     world.clock.advance_ms(SECOND_MS);
-    assert_eq!(engine.tick().unwrap().acted, [id.clone()], "acted on at the very moment");
+    assert_eq!(engine.tick().unwrap().acted, std::slice::from_ref(&id), "acted on at the very moment");
     let refused = engine.beat(&holder).unwrap_err();
     assert!(matches!(refused, Fault::Refused(Refusal::LostLease { .. })), "{refused}");
 }
