@@ -98,7 +98,7 @@ pub(crate) fn told_until(tree: &RealTree, now: u64) -> u64 {
 pub(crate) fn keep_told(tree: &RealTree, pos: u64) {
     let text = format!("{pos}\n");
     let _ = tree.make_dir("notifications");
-    if tree.rewrite(POSITION, text.as_bytes()).is_err() {
+    if tree.rewrite(POSITION, text.as_bytes(), None).is_err() {
         let _ = tree.create(POSITION, text.as_bytes());
     }
 }

@@ -250,13 +250,16 @@ impl Tree for SimTree {
         })
     }
 
-    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
+    fn rewrite(&self, path: &str, bytes: &[u8], known: Option<Stamp>) -> io::Result<Stamp> {
         self.change(|inner, change| {
             inner.next += 1;
             let now = inner.next;
             let Some(Node::File { stamp, .. }) = inner.nodes.get(path) else {
                 return Err(io::ErrorKind::NotFound.into());
             };
+            if known.is_some_and(|known| known != *stamp) {
+                return Err(io::ErrorKind::ResourceBusy.into());
+            }
             let stamp =
                 Stamp { bytes: bytes.len() as u64, modified_ns: now.cast_signed(), inode: stamp.inode };
             inner.set(change, path.to_owned(), Some(Node::File { bytes: bytes.to_vec(), stamp }));
@@ -309,6 +312,12 @@ impl Tree for SimTree {
             Some(Node::Dir) => Err(io::ErrorKind::IsADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         })
+    }
+
+    fn now_ns(&self) -> i64 {
+        // Half of the time whatever is there is long unchanged; otherwise it was written a moment ago.
+        let next = self.lock().next.cast_signed();
+        if next % 2 == 0 { next } else { next.saturating_add(1 << 40) }
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {

@@ -1,9 +1,11 @@
 //! What a task's file says that Baton did not write: compared, field by field, with what Baton wrote at the file's own revision.
 
-use baton_core::TaskId;
 use baton_core::task::decide::{EDITABLE, Edit, Move, New, RefusedEdit, operator, read_routing, system};
 use baton_core::task::{Papers, Phase, Priority, Routing, Status, Task, worklog};
+use baton_core::{Digest, TaskId};
 use baton_ledger::hash::sha256;
+use baton_ledger::seal::Refusal as Unsealed;
+use baton_store::AppendError;
 use baton_store::tasks::Document;
 use baton_store::tasks::files::{Displaced, file_text};
 use baton_store::tasks::fold::fold;
@@ -33,13 +35,10 @@ pub(super) struct Edited {
 impl Engine {
     /// Takes in what a person saved, or says why not. Nothing of it is lost either way.
     pub(super) fn take_displaced(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
-        if state
-            .refused
-            .as_ref()
-            .is_some_and(|(id, digest)| *id == found.id && *digest == sha256(&found.bytes))
-        {
-            return Ok(());
-        }
+        once(state, found, |state| self.take_found(state, found))
+    }
+
+    fn take_found(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
         let Some(task) = state.board.get(&found.id).cloned() else {
             return self.take_new(state, &found.id, found.status, &found.bytes);
         };
@@ -53,14 +52,14 @@ impl Engine {
     /// Takes in a file that lay aside when its maker died. Where it lies says nothing: Baton put it there.
     pub(super) fn take_leftover(&self, state: &mut State, found: &Displaced) -> Result<(), Fault> {
         let Some(task) = state.board.get(&found.id).cloned() else { return Ok(()) };
-        match self.judge(state, &task, task.status, &found.bytes)? {
+        once(state, found, |state| match self.judge(state, &task, task.status, &found.bytes)? {
             Judged::Own => Ok(()),
             Judged::Nonsense(reason) => self.refuse_edit(state, &found.id, &reason, &found.bytes),
             Judged::Edited(edited) => {
                 let edited = Edited { status: None, ..edited };
                 self.take_edit(state, &task, edited, &found.bytes)
             }
-        }
+        })
     }
 
     fn take_edit(&self, state: &mut State, task: &Task, edited: Edited, bytes: &[u8]) -> Result<(), Fault> {
@@ -72,19 +71,13 @@ impl Engine {
             let moment = self.ground.clock.moment();
             let asked = Move { task: id.clone(), to, reason: "moved by hand".into() };
             let moved = self.act(state, |board, _| Ok(((), board.transition(&asked, &operator(), moment)?)));
-            match moved {
-                Ok(_) => {}
-                Err(Fault::Refused(refusal)) => {
-                    return self.refuse_edit(state, id, &refusal.to_string(), bytes);
-                }
-                Err(fault) => return Err(fault),
+            if let Err(fault) = moved {
+                return self.refuse_edit(state, id, &why_refused(fault)?, bytes);
             }
         }
         let moment = self.ground.clock.moment();
-        match self.act(state, |board, _| Ok(((), board.edit(&edit, &operator(), moment)?))) {
-            Ok(_) => {}
-            Err(Fault::Refused(refusal)) => return self.refuse_edit(state, id, &refusal.to_string(), bytes),
-            Err(fault) => return Err(fault),
+        if let Err(fault) = self.act(state, |board, _| Ok(((), board.edit(&edit, &operator(), moment)?))) {
+            return self.refuse_edit(state, id, &why_refused(fault)?, bytes);
         }
         match edited.conflicts.as_slice() {
             [] => Ok(()),
@@ -115,11 +108,7 @@ impl Engine {
         let reason: String = reason.chars().take(1024).collect();
         let refused = RefusedEdit { task: id.clone(), reason, quarantine: Some(name), file: None };
         let moment = self.ground.clock.moment();
-        // Recording it writes the task's file anew, and so comes across what was just refused.
-        state.refused = Some((id.clone(), sha256(bytes)));
-        let recorded = self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?)));
-        state.refused = None;
-        recorded.map(drop)
+        self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?))).map(drop)
     }
 
     /// Compares a file with what Baton wrote at the revision that it names.
@@ -202,14 +191,40 @@ impl Engine {
         let file = self.store_bytes(bytes, "text/markdown", "task.md")?;
         let new = New { file: Some(file), ..new };
         let moment = self.ground.clock.moment();
-        match self.act(state, |board, _| Ok(board.create(&new, &operator(), moment)?)) {
-            Ok(_) => Ok(()),
-            Err(Fault::Refused(refusal)) => {
-                state.notices.push(format!("tasks/{status}/{id}.md is not taken in: {refusal}"));
-                Ok(())
-            }
-            Err(fault) => Err(fault),
+        if let Err(fault) = self.act(state, |board, _| Ok(board.create(&new, &operator(), moment)?)) {
+            let why = why_refused(fault)?;
+            state.notices.push(format!("tasks/{status}/{id}.md is not taken in: {why}"));
         }
+        Ok(())
+    }
+}
+
+/// Whether this file is the one that is being taken in.
+pub(super) fn is_same_file(taking: Option<&(TaskId, Digest)>, found: &Displaced) -> bool {
+    taking.is_some_and(|(id, digest)| *id == found.id && *digest == sha256(&found.bytes))
+}
+
+/// Does this for a file once: what is recorded of it writes the task's file anew, and so comes across the same bytes again.
+fn once(
+    state: &mut State,
+    found: &Displaced,
+    take: impl FnOnce(&mut State) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    if is_same_file(state.taking.as_ref(), found) {
+        return Ok(());
+    }
+    let outer = state.taking.replace((found.id.clone(), sha256(&found.bytes)));
+    let taken = take(state);
+    state.taking = outer;
+    taken
+}
+
+/// Why what a file says cannot be recorded, where that is the file's fault: a rule, or a value or size that no event may have.
+fn why_refused(fault: Fault) -> Result<String, Fault> {
+    match fault {
+        Fault::Refused(refusal) => Ok(refusal.to_string()),
+        Fault::Append(AppendError::Refused(Unsealed::Form(why))) => Ok(why),
+        fault => Err(fault),
     }
 }
 

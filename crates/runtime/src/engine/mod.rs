@@ -11,7 +11,7 @@ mod opening;
 mod reconcile;
 mod tick;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -117,8 +117,11 @@ struct State {
     moved: Vec<Moved>,
     /// Traces that ended, whose heads are to be signed.
     ended: Vec<TraceId>,
-    /// A file that is being refused at this moment: met again, it is no news.
-    refused: Option<(TaskId, Digest)>,
+    /// A file that is being taken in or refused at this moment: met again, it is no news.
+    taking: Option<(TaskId, Digest)>,
+    /// What projections came across, to be taken in.
+    found: VecDeque<Displaced>,
+    is_taking_in: bool,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }
@@ -140,6 +143,9 @@ const PAPERS_MAX: usize = 256;
 
 /// How often a decision is made anew when the ledger moved on meanwhile.
 const DECISIONS_MAX: usize = 16;
+
+/// Edits that are taken in one after the other before whoever waits goes on.
+const TAKEN_IN_MAX: usize = 64;
 
 /// Rows that are saved together while the engine runs.
 const SAVE_EVERY: usize = 4096;
@@ -364,34 +370,59 @@ impl Engine {
     /// Brings a task's files up to date. What fails is told and tried again: the ledger has it.
     fn project(&self, state: &mut State, id: &TaskId) {
         match self.try_project(state, id) {
-            Ok(displaced) => {
+            Ok((displaced, failed)) => {
                 state.behind.remove(id);
-                for edit in displaced {
-                    if let Err(fault) = self.take_displaced(state, &edit) {
-                        state.notices.push(format!("{id}: an edit could not be taken in: {fault}"));
-                    }
+                if let Some(error) = failed {
+                    fall_behind(state, id, &error);
                 }
+                self.take_all(state, displaced);
             }
-            Err(fault) => {
-                state.behind.insert(id.clone());
-                let notice = format!("{id}: recorded, but its files could not be written: {fault}");
-                if !state.notices.contains(&notice) {
-                    state.notices.push(notice);
-                }
-            }
+            Err(fault) => fall_behind(state, id, &fault),
         }
     }
 
-    fn try_project(&self, state: &mut State, id: &TaskId) -> Result<Vec<Displaced>, Fault> {
-        let Some(task) = state.board.get(id).cloned() else { return Ok(Vec::new()) };
+    /// Takes in what projections came across. That projects again, and may come across more: one after the other, not one within the other.
+    fn take_all(&self, state: &mut State, displaced: Vec<Displaced>) {
+        let taking = state.taking.clone();
+        let is_news = |found: &Displaced| !inspect::is_same_file(taking.as_ref(), found);
+        state.found.extend(displaced.into_iter().filter(is_news));
+        if std::mem::replace(&mut state.is_taking_in, true) {
+            return;
+        }
+        let mut count = 0;
+        while let Some(edit) = state.found.pop_front() {
+            count += 1;
+            let id = &edit.id;
+            let why = match count <= TAKEN_IN_MAX {
+                true => self.take_displaced(state, &edit).err().map(|fault| fault.to_string()),
+                // Somebody writes as quickly as this does: at some time it must go on.
+                false => Some("too many at once".to_owned()),
+            };
+            if let Some(why) = why {
+                let kept = self.files.keep_aside(id, &edit.bytes).unwrap_or_default();
+                state.notices.push(format!(
+                    "{id}: an edit could not be taken in: {why}; it is kept in quarantine/{kept}"
+                ));
+            }
+        }
+        state.is_taking_in = false;
+    }
+
+    fn try_project(
+        &self,
+        state: &mut State,
+        id: &TaskId,
+    ) -> Result<(Vec<Displaced>, Option<std::io::Error>), Fault> {
+        let Some(task) = state.board.get(id).cloned() else { return Ok((Vec::new(), None)) };
         let papers = self.papers(state, &task)?;
         let layout = self.layout_of(&task);
         let was = state.projected.get(id).filter(|_| !state.behind.contains(id));
-        let (now, displaced) =
+        let done =
             self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id.as_str()))?;
-        state.projected.insert(id.clone(), now);
+        state.projected.insert(id.clone(), done.projected);
         state.changed.insert(id.clone());
-        Ok(displaced)
+        state.notices.extend(done.notices);
+        Ok((done.displaced, done.failed))
     }
 
     /// The last text of a task's file that a person wrote.
@@ -475,6 +506,15 @@ fn note_event(
             }
         }
         _ => {}
+    }
+}
+
+/// Remembers that a task's files are not what they should be, and tells it once.
+fn fall_behind(state: &mut State, id: &TaskId, why: &dyn std::fmt::Display) {
+    state.behind.insert(id.clone());
+    let what = format!("{id}: recorded, but its files could not be written: ");
+    if !state.notices.iter().any(|notice| notice.starts_with(&what)) {
+        state.notices.push(format!("{what}{why}"));
     }
 }
 

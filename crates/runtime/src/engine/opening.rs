@@ -1,6 +1,6 @@
 //! Opening: the saved board, what the journal has beyond it, and the files that a crash left behind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -108,7 +108,9 @@ impl Engine {
             notices: Vec::new(),
             moved: Vec::new(),
             ended: Vec::new(),
-            refused: None,
+            taking: None,
+            found: VecDeque::new(),
+            is_taking_in: false,
             is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, state: Mutex::new(state) };

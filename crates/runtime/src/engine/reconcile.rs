@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::task::{Status, Task};
+use baton_ledger::hash::sha256;
+use baton_ledger::seal::Refusal as Unsealed;
+use baton_store::AppendError;
 use baton_store::disk::unfinished_name;
-use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path};
+use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path, leftover_of};
 use baton_store::tasks::tree::Found;
 
 use super::{Engine, Fault, State};
@@ -32,7 +35,11 @@ impl Engine {
     pub fn look_at(&self, ids: &BTreeSet<TaskId>) -> Result<(), Fault> {
         let mut state = self.lock();
         self.catch_up(&mut state)?;
-        ids.iter().try_for_each(|id| self.take_edits_of(&mut state, id))
+        for id in ids {
+            let looked = self.take_edits_of(&mut state, id);
+            go_on(&mut state, id.as_str(), looked)?;
+        }
+        Ok(())
     }
 
     pub(super) fn reconcile_all(&self, state: &mut State) -> Result<usize, Fault> {
@@ -42,8 +49,9 @@ impl Engine {
             let dir = format!("tasks/{status}");
             for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
                 let path = format!("{dir}/{name}");
-                if let Some(id) = unfinished_of(&name) {
-                    self.clear_unfinished(state, &path, &id)?;
+                if let Some((id, _)) = leftover_of(&name) {
+                    let cleared = self.clear_unfinished(state, &path, &id);
+                    go_on(state, &path, cleared)?;
                 } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
                     files.entry(id).or_default().push(*status);
                 } else if let Ok(id) = name.parse() {
@@ -63,7 +71,8 @@ impl Engine {
                 // Folders are put where they belong by whoever does not remember where they were.
                 state.projected.remove(id);
             }
-            self.reconcile_one(state, id, found)?;
+            let reconciled = self.reconcile_one(state, id, found);
+            go_on(state, id.as_str(), reconciled)?;
         }
         if state.is_after_crash {
             self.rewrite_runs(state);
@@ -73,32 +82,36 @@ impl Engine {
 
     /// Looks at the files that are kept aside: somebody may have saved into one, or a crash left one half-way.
     fn look_at_spares(&self, state: &mut State) -> Result<(), Fault> {
-        let tree = self.files.tree();
-        for name in tree.list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
+        for name in self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
             let path = format!("{SPARE_DIR}/{name}");
-            if let Some(id) = unfinished_of(&name) {
-                self.clear_unfinished(state, &path, &id)?;
-                continue;
-            }
-            let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) else {
+            let looked = if let Some((id, _)) = leftover_of(&name) {
+                self.clear_unfinished(state, &path, &id)
+            } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok()) {
+                self.look_at_spare(state, &path, &id)
+            } else {
                 continue;
             };
-            let known = state.projected.get_mut(&id).and_then(|was| was.spare);
-            let found = tree.look(&path).map_err(Fault::files(&path))?;
-            if found.is_some() && known.map(Found::File) == found {
-                if state.board.get(&id).is_none_or(|task| task.is_closed) {
-                    tree.remove(&path).map_err(Fault::files(&path))?;
-                    state.forget_spare(&id);
-                }
-                continue;
-            }
-            // Out of the way first: taking it in writes the task's file anew, by way of this very place.
-            let aside = format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md")));
-            tree.rename(&path, &aside).map_err(Fault::files(&path))?;
-            state.forget_spare(&id);
-            self.clear_unfinished(state, &aside, &id)?;
+            go_on(state, &path, looked)?;
         }
         Ok(())
+    }
+
+    fn look_at_spare(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
+        let tree = self.files.tree();
+        let known = state.projected.get(id).and_then(|was| was.spare);
+        let found = tree.look(path).map_err(Fault::files(path))?;
+        if found.is_some() && known.map(Found::File) == found {
+            if state.board.get(id).is_none_or(|task| task.is_closed) {
+                tree.remove(path).map_err(Fault::files(path))?;
+                state.forget_spare(id);
+            }
+            return Ok(());
+        }
+        // Out of the way first: taking it in writes the task's file anew, by way of this very place.
+        let aside = format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md")));
+        tree.rename(path, &aside).map_err(Fault::files(path))?;
+        state.forget_spare(id);
+        self.clear_unfinished(state, &aside, id)
     }
 
     /// Run files are written again after a crash: nobody knows which of them reached the disk.
@@ -158,7 +171,7 @@ impl Engine {
                     // A directory, a pipe, something without end or rights: nothing to read, and not to be lost.
                     state.notices.push(format!("{path} cannot be read: {error}"));
                     if is_known {
-                        self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                        self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                         state.projected.remove(id);
                     }
                 }
@@ -205,7 +218,7 @@ impl Engine {
             Some(Found::Dir) => Ok(()),
             Some(Found::File(_) | Found::Other) => {
                 state.notices.push(format!("{path} is no directory; it is kept in quarantine/"));
-                self.files.set_aside(&path, id).map_err(Fault::files(&path))?;
+                self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                 state.projected.remove(id);
                 self.project(state, id);
                 Ok(())
@@ -221,16 +234,53 @@ impl Engine {
     /// A file that was being made, or just taken out of the way, when its maker died.
     fn clear_unfinished(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
         let tree = self.files.tree();
-        if let (Ok((bytes, _)), Some(status)) =
-            (tree.read(path, TASK_FILE_BYTES_MAX as u64), state.board.get(id).map(|task| task.status))
-        {
-            // Half of what Baton wrote is nothing that a person did.
-            let is_whole = baton_store::tasks::Document::parse(&bytes).is_ok();
-            if is_whole {
-                self.take_leftover(state, &Displaced { id: id.clone(), status, bytes })?;
+        match tree.look(path).map_err(Fault::files(path))? {
+            Some(Found::File(_)) => {}
+            Some(Found::Dir | Found::Other) => {
+                // Nothing that Baton made.
+                state.notices.push(format!("{path} is no file; it is kept in quarantine/"));
+                return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
             }
+            None => return Ok(()),
         }
-        tree.remove(path).map_err(Fault::files(path))
+        let Ok((bytes, stamp)) = tree.read(path, TASK_FILE_BYTES_MAX as u64) else {
+            state.notices.push(format!("{path} cannot be read; it is kept in quarantine/"));
+            return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
+        };
+        if !state.is_after_crash && path.starts_with(SPARE_DIR) && self.files.is_fresh(&stamp) {
+            // Somebody may still be writing it: it is looked at another time.
+            return Ok(());
+        }
+        let seen = path.rsplit('/').next().and_then(leftover_of).and_then(|(_, seen)| seen);
+        let is_news = state.is_after_crash || seen != Some(sha256(&bytes));
+        // Half of what Baton wrote is nothing that a person did.
+        let is_whole = || baton_store::tasks::Document::parse(&bytes).is_ok();
+        if let Some(status) = state.board.get(id).map(|task| task.status)
+            && is_news
+            && (seen.is_some() || is_whole())
+        {
+            self.take_leftover(state, &Displaced { id: id.clone(), status, bytes })?;
+        }
+        match tree.look(path).map_err(Fault::files(path))? {
+            Some(Found::File(now)) if now == stamp => tree.remove(path).map_err(Fault::files(path)),
+            // Written again meanwhile, or gone.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes a notice of what went wrong with one task's files, so that the others are looked at. What is wrong with the ledger stops everything.
+fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), Fault> {
+    let Err(fault) = done else { return Ok(()) };
+    match fault {
+        Fault::Append(AppendError::Refused(Unsealed::Unreadable(_)))
+        | Fault::Read(_)
+        | Fault::Registry(_) => Err(fault),
+        Fault::Append(AppendError::Refused(_)) | Fault::Refused(_) | Fault::Files { .. } | Fault::Key(_) => {
+            state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));
+            Ok(())
+        }
+        Fault::Append(_) | Fault::Busy => Err(fault),
     }
 }
 
@@ -240,10 +290,4 @@ impl State {
             was.spare = None;
         }
     }
-}
-
-/// The task of a file that is being made.
-fn unfinished_of(name: &str) -> Option<TaskId> {
-    let name = name.strip_prefix('.')?.strip_suffix(".tmp")?;
-    name.split_once(".md.")?.0.parse().ok()
 }

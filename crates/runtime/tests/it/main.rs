@@ -5,6 +5,7 @@
 mod beats;
 mod ci;
 mod day;
+mod files;
 mod notify;
 mod process;
 mod receiver;

@@ -42,6 +42,28 @@ impl Bench {
         Bench { engine, work_dir, data_dir, workspace, _dir: dir }
     }
 
+    /// Another engine on the same directory, as after one that died.
+    pub(crate) fn open_again(&self) -> Engine {
+        let ground = Ground::of(&self.workspace, self.work_dir.clone(), Arc::new(SystemClock)).unwrap();
+        Engine::open(ground, Settings::default()).unwrap()
+    }
+
+    /// A task that is ready.
+    pub(crate) fn ready(&self, title: &str) -> TaskId {
+        let new = New { status: Status::Ready, ..New::titled(title) };
+        self.engine.create(&new).unwrap().0.id
+    }
+
+    /// A path below the data directory.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.data_dir.join(path)
+    }
+
+    /// What is kept aside.
+    pub(crate) fn quarantined(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(self.at("quarantine")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
     /// A task whose work is reported as done, so that it waits for CI.
     pub(crate) fn task_in_ci(&self, title: &str) -> TaskId {
         let new = New { status: Status::Ready, ..New::titled(title) };

@@ -11,6 +11,7 @@ use baton_core::protocol::{CompletionReport, handoff_json, handoff_md};
 use baton_core::task::event::Completed;
 use baton_core::task::{Papers, Run, Status, Task};
 use baton_core::{Digest, RunId, TaskId, Timestamp};
+use baton_ledger::hash::sha256;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -37,6 +38,28 @@ pub struct Projected {
     pub result: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Digest>,
+    /// Whether files lie aside that somebody may still be writing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_leftovers: bool,
+}
+
+/// What a projection did.
+#[derive(Debug)]
+pub struct Done {
+    pub projected: Projected,
+    pub displaced: Vec<Displaced>,
+    /// What a person should know: what was in the way, and is kept.
+    pub notices: Vec<String>,
+    /// What could not be written beside the task's file.
+    pub failed: Option<io::Error>,
+}
+
+/// What a projection comes across on its way.
+#[derive(Debug, Default)]
+struct Met {
+    displaced: Vec<Displaced>,
+    notices: Vec<String>,
+    has_leftovers: bool,
 }
 
 /// What `run.json` says.
@@ -77,6 +100,31 @@ pub const SPARE_DIR: &str = "tasks/.spare";
 /// The path of a task's file that is not in use.
 pub fn spare_path(id: &TaskId) -> String {
     format!("{SPARE_DIR}/{id}.md")
+}
+
+/// A file that changed less than this long ago may be one that somebody is still writing.
+const FRESH_NS: i64 = 2_000_000_000;
+
+/// Where a file lies until it is sure that nobody writes it any more. Its name says what was read of it.
+fn leftover_path(id: &TaskId, read: Digest) -> String {
+    format!("{SPARE_DIR}/{}", unfinished_name(&format!("{id}.md.{read}")))
+}
+
+/// The task of a file that is being made or lies aside, and the digest of what was read of it.
+pub fn leftover_of(name: &str) -> Option<(TaskId, Option<Digest>)> {
+    let (id, rest) = name.strip_prefix('.')?.strip_suffix(".tmp")?.split_once(".md.")?;
+    let read = rest.split_once('.').and_then(|(read, _)| read.parse().ok());
+    Some((id.parse().ok()?, read))
+}
+
+/// Whether a file has no content: truncated by somebody who is about to write, or half-made when the power went.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// Says which path an error is about.
+fn at<T>(path: &str, done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
 }
 
 fn run_dir(id: &TaskId) -> String {
@@ -123,65 +171,107 @@ impl TaskFiles {
         papers: &Papers,
         layout: Option<&str>,
         was: Option<&Projected>,
-    ) -> io::Result<(Projected, Vec<Displaced>)> {
-        let mut displaced = Vec::new();
-        self.place_folder(task, was.map(|was| was.status))?;
-        let handoff = self.write_handoff(task, papers, was)?;
-        let (run, result) = self.write_run(task, papers, was)?;
+    ) -> io::Result<Done> {
+        let mut met = Met::default();
+        let folder = self.place_folder(task, was.map(|was| was.status), &mut met);
+        let handoff = self.write_handoff(task, papers, was, &mut met);
+        let run = self.write_run(task, papers, was, &mut met);
+        // Whatever is wrong with the rest: the task's file says what the ledger says.
         let text = file_text(task, papers, layout);
-        let (stamp, spare) = self.place_file(task, text.as_bytes(), was, &mut displaced)?;
-        let projected =
-            Projected { status: task.status, rev: task.rev(), stamp, spare, run, result, handoff };
-        Ok((projected, displaced))
+        if was.is_some_and(|was| was.has_leftovers) {
+            self.look_at_leftovers(task, &mut met)?;
+        }
+        let (stamp, spare) = self.place_file(task, text.as_bytes(), was, &mut met)?;
+        let (handoff, unwritten) =
+            handoff.map_or_else(|error| (None, Some(error)), |handoff| (handoff, None));
+        let ((run, result), not_run) =
+            run.map_or_else(|error| ((None, None), Some(error)), |run| (run, None));
+        let Met { displaced, notices, has_leftovers } = met;
+        let (status, rev) = (task.status, task.rev());
+        let projected = Projected { status, rev, stamp, spare, run, result, handoff, has_leftovers };
+        Ok(Done { projected, displaced, notices, failed: folder.err().or(unwritten).or(not_run) })
     }
 
     /// Puts the task's folder where its status is, with the three inside.
-    fn place_folder(&self, task: &Task, was: Option<Status>) -> io::Result<()> {
-        let here = folder_path(task.status, &task.id);
+    fn place_folder(&self, task: &Task, was: Option<Status>, met: &mut Met) -> io::Result<()> {
+        let id = &task.id;
+        let here = folder_path(task.status, id);
         if was == Some(task.status) {
             return Ok(());
         }
         if let Some(Found::File(_) | Found::Other) = self.tree.look(&here)? {
-            self.set_aside(&here, &task.id)?;
+            self.out_of_the_way(&here, id, met)?;
         }
         // Somebody may have moved the folder alone: then it is looked for everywhere.
         let is_there = |was: &Status| {
-            self.tree.look(&folder_path(*was, &task.id)).is_ok_and(|found| found == Some(Found::Dir))
+            self.tree.look(&folder_path(*was, id)).is_ok_and(|found| found == Some(Found::Dir))
         };
         let others: Vec<Status> = match was.filter(is_there) {
             Some(was) => vec![was],
             None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
         };
         for other in others {
-            let there = folder_path(other, &task.id);
+            let there = folder_path(other, id);
             match self.tree.rename(&there, &here) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // Both are there: what the ledger's status has stays, the other is kept aside.
+                // Both are there. The task's is the one where it was last; where that is not known, the one that has something in it, and of two
+                // such the one where the ledger says.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    self.set_aside(&there, &task.id)?
+                    if was == Some(other) || (!self.has_content(&here) && self.has_content(&there)) {
+                        self.out_of_the_way(&here, id, met)?;
+                        at(&there, self.tree.rename(&there, &here))?;
+                    } else {
+                        self.out_of_the_way(&there, id, met)?;
+                    }
                 }
-                Err(error) => return Err(error),
+                Err(error) => return at(&there, Err(error)),
             }
         }
-        self.own_dir(&here, &task.id)?;
-        FOLDERS.iter().try_for_each(|folder| self.own_dir(&format!("{here}/{folder}"), &task.id))
+        self.own_dir(&here, id, met)?;
+        FOLDERS.iter().try_for_each(|folder| self.own_dir(&format!("{here}/{folder}"), id, met))
+    }
+
+    /// Whether there is anything in a task's folder but the three that Baton makes.
+    fn has_content(&self, folder: &str) -> bool {
+        let Ok(names) = self.tree.list(folder) else { return true };
+        names.iter().any(|name| {
+            let is_empty = || self.tree.list(&format!("{folder}/{name}")).is_ok_and(|names| names.is_empty());
+            !(FOLDERS.contains(&name.as_str()) && is_empty())
+        })
+    }
+
+    /// Makes room: what has nothing in it goes, anything else is kept aside.
+    fn out_of_the_way(&self, path: &str, id: &TaskId, met: &mut Met) -> io::Result<()> {
+        if self.tree.look(path)? == Some(Found::Dir) && !self.has_content(path) {
+            for folder in FOLDERS {
+                // Not there, or written into at this moment: then the whole stays.
+                let _ = self.tree.remove_dir(&format!("{path}/{folder}"));
+            }
+            if self.tree.remove_dir(path).is_ok() {
+                return Ok(());
+            }
+        }
+        let name = self.set_aside(path, id)?;
+        met.notices.push(format!("{id}: {path} was in the way; it is kept in quarantine/{name}"));
+        Ok(())
     }
 
     /// Makes a directory of Baton's own. Anything else in its place, a link before all, is kept aside: who works on the task can put it there.
-    fn own_dir(&self, dir: &str, id: &TaskId) -> io::Result<()> {
-        if let Some(Found::File(_) | Found::Other) = self.tree.look(dir)? {
-            self.set_aside(dir, id)?;
+    fn own_dir(&self, dir: &str, id: &TaskId, met: &mut Met) -> io::Result<()> {
+        if let Some(Found::File(_) | Found::Other) = at(dir, self.tree.look(dir))? {
+            self.out_of_the_way(dir, id, met)?;
         }
-        self.tree.make_dir(dir)
+        at(dir, self.tree.make_dir(dir))
     }
 
     /// Moves something that is in the way, and that may be somebody's work, into `quarantine/`.
-    pub fn set_aside(&self, path: &str, id: &TaskId) -> io::Result<()> {
+    pub fn set_aside(&self, path: &str, id: &TaskId) -> io::Result<String> {
         let name = unfinished_name(id.as_str());
         let name = name.trim_start_matches('.').trim_end_matches(".tmp");
         self.tree.make_dir("quarantine")?;
-        self.tree.rename(path, &format!("quarantine/{name}"))
+        at(path, self.tree.rename(path, &format!("quarantine/{name}")))?;
+        Ok(name.to_owned())
     }
 
     /// Keeps a person's version of a file.
@@ -200,19 +290,20 @@ impl TaskFiles {
         task: &Task,
         bytes: &[u8],
         was: Option<&Projected>,
-        displaced: &mut Vec<Displaced>,
+        met: &mut Met,
     ) -> io::Result<(Stamp, Option<Stamp>)> {
         let id = &task.id;
         let (path, aside) = (file_path(task.status, id), spare_path(id));
-        let stamp = self.write_aside(task, bytes, was.and_then(|was| was.spare), displaced)?;
+        let stamp = at(&aside, self.write_aside(task, bytes, was.and_then(|was| was.spare), met))?;
+        let mut spare = None;
         match self.tree.rename(&aside, &path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.tree.exchange(&aside, &path)?;
+                at(&path, self.tree.exchange(&aside, &path))?;
                 let known = was.filter(|was| was.status == task.status).map(|was| was.stamp);
-                self.look_aside(id, task.status, known, displaced)?;
+                spare = self.look_aside(id, task.status, known, met)?;
             }
-            Err(error) => return Err(error),
+            Err(error) => return at(&path, Err(error)),
         }
         let others: Vec<Status> = match was {
             Some(was) if was.status == task.status => Vec::new(),
@@ -220,25 +311,20 @@ impl TaskFiles {
             None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
         };
         for other in others {
-            match self.tree.rename(&file_path(other, id), &aside) {
-                Ok(()) => {
-                    let known = was.filter(|was| was.status == other).map(|was| was.stamp);
-                    self.look_aside(id, other, known, displaced)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            let there = file_path(other, id);
+            match self.tree.rename(&there, &aside) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     // More than one was in the way: the one aside has been looked at.
-                    self.tree.remove(&aside)?;
-                    self.tree.rename(&file_path(other, id), &aside)?;
-                    self.look_aside(id, other, None, displaced)?;
+                    self.leave(id, met)?;
+                    self.tree.rename(&there, &aside)?;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return at(&there, Err(error)),
             }
+            let known = was.filter(|was| was.status == other).map(|was| was.stamp);
+            spare = self.look_aside(id, other, known, met)?;
         }
-        let spare = match self.tree.look(&aside)? {
-            Some(Found::File(stamp)) => Some(stamp),
-            _ => None,
-        };
         Ok((stamp, spare))
     }
 
@@ -248,68 +334,138 @@ impl TaskFiles {
         task: &Task,
         bytes: &[u8],
         known: Option<Stamp>,
-        displaced: &mut Vec<Displaced>,
+        met: &mut Met,
     ) -> io::Result<Stamp> {
-        let aside = spare_path(&task.id);
-        match self.tree.look(&aside)? {
-            None => return self.tree.create(&aside, bytes),
-            Some(Found::File(stamp)) if Some(stamp) == known => {}
-            Some(_) => self.look_aside(&task.id, task.status, None, displaced)?,
+        let (id, aside) = (&task.id, spare_path(&task.id));
+        let found = self.tree.look(&aside)?;
+        let mut usable = known.filter(|known| found == Some(Found::File(*known)));
+        if found.is_some() && usable.is_none() {
+            usable = self.look_aside(id, task.status, None, met)?;
         }
-        match self.tree.rewrite(&aside, bytes) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.tree.create(&aside, bytes),
-            written => written,
+        if let Some(stamp) = usable {
+            match self.tree.rewrite(&aside, bytes, Some(stamp)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Somebody was quicker.
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    if self.look_aside(id, task.status, None, met)?.is_some() {
+                        self.leave(id, met)?;
+                    }
+                }
+                written => return written,
+            }
         }
+        self.tree.create(&aside, bytes)
     }
 
-    /// Looks at a file that has just been set aside: whether it is as Baton left it.
+    /// Looks at a file that has just been set aside: whether it is as Baton left it. Gives its stamp if it may be used again: then what it holds
+    /// has been seen, and nobody is writing it. Anything else is left alone under another name, to be looked at later.
     fn look_aside(
         &self,
         id: &TaskId,
         status: Status,
         known: Option<Stamp>,
-        displaced: &mut Vec<Displaced>,
-    ) -> io::Result<()> {
+        met: &mut Met,
+    ) -> io::Result<Option<Stamp>> {
         let path = spare_path(id);
         match self.tree.look(&path)? {
-            Some(Found::File(stamp)) if Some(stamp) == known => Ok(()),
-            Some(Found::File(_)) => match self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
-                Ok((bytes, _)) => {
-                    displaced.push(Displaced { id: id.clone(), status, bytes });
-                    Ok(())
-                }
-                // Too large or unreadable: kept as it is.
-                Err(_) => self.set_aside(&path, id),
-            },
-            Some(Found::Dir | Found::Other) => self.set_aside(&path, id),
-            None => Ok(()),
+            Some(Found::File(stamp)) if Some(stamp) == known => return Ok(known),
+            Some(Found::File(_)) => {}
+            Some(Found::Dir | Found::Other) => return self.out_of_the_way(&path, id, met).map(|()| None),
+            None => return Ok(None),
         }
+        let Ok((bytes, stamp)) = self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) else {
+            // Too large or unreadable: kept as it is.
+            return self.out_of_the_way(&path, id, met).map(|()| None);
+        };
+        let is_settled = !is_blank(&bytes) && bytes.len() as u64 == stamp.bytes && !self.is_fresh(&stamp);
+        if !is_settled {
+            self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?;
+            met.has_leftovers = true;
+        }
+        if !is_blank(&bytes) {
+            met.displaced.push(Displaced { id: id.clone(), status, bytes });
+        }
+        Ok(is_settled.then_some(stamp))
+    }
+
+    /// Leaves the file that is aside alone, under another name.
+    fn leave(&self, id: &TaskId, met: &mut Met) -> io::Result<()> {
+        let path = spare_path(id);
+        match self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
+            Ok((bytes, _)) => self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => self.out_of_the_way(&path, id, met)?,
+        }
+        met.has_leftovers = true;
+        Ok(())
+    }
+
+    /// Whether a file changed so lately that somebody may still be writing it.
+    pub fn is_fresh(&self, stamp: &Stamp) -> bool {
+        (0..FRESH_NS).contains(&self.tree.now_ns().saturating_sub(stamp.modified_ns))
+    }
+
+    /// Looks again at the files of a task that were left alone: what was saved into them since is taken in, and what has been seen goes.
+    fn look_at_leftovers(&self, task: &Task, met: &mut Met) -> io::Result<()> {
+        for name in self.tree.list(SPARE_DIR)? {
+            let Some((id, Some(seen))) = leftover_of(&name) else { continue };
+            let path = format!("{SPARE_DIR}/{name}");
+            if id != task.id {
+                continue;
+            }
+            let Ok((bytes, stamp)) = self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) else {
+                self.out_of_the_way(&path, &id, met)?;
+                continue;
+            };
+            if self.is_fresh(&stamp) {
+                met.has_leftovers = true;
+            } else if is_blank(&bytes) || sha256(&bytes) == seen {
+                self.tree.remove(&path)?;
+            } else {
+                // It goes once it has been taken in.
+                self.tree.rename(&path, &leftover_path(&id, sha256(&bytes)))?;
+                met.has_leftovers = true;
+                met.displaced.push(Displaced { id, status: task.status, bytes });
+            }
+        }
+        Ok(())
     }
 
     /// Removes a file that was looked at and does not belong there; gives it back where it is not the same any more.
     pub fn clear(&self, judged: &Displaced) -> io::Result<Option<Displaced>> {
         let path = file_path(judged.status, &judged.id);
-        let aside = format!("tasks/{}/{}", judged.status, unfinished_name(&format!("{}.md", judged.id)));
+        let aside = leftover_path(&judged.id, sha256(&judged.bytes));
         match self.tree.rename(&path, &aside) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         }
         match self.tree.read(&aside, TASK_FILE_BYTES_MAX as u64) {
-            Ok((bytes, _)) => {
-                self.tree.remove(&aside)?;
+            // Somebody may still be writing it.
+            Ok((bytes, stamp)) if self.is_fresh(&stamp) && bytes == judged.bytes => Ok(None),
+            Ok((bytes, stamp)) => {
+                if self.is_fresh(&stamp) {
+                    self.tree.rename(&aside, &leftover_path(&judged.id, sha256(&bytes)))?;
+                } else {
+                    self.tree.remove(&aside)?;
+                }
                 let again = Displaced { id: judged.id.clone(), status: judged.status, bytes };
                 Ok((again != *judged).then_some(again))
             }
-            Err(_) => self.set_aside(&aside, &judged.id).map(|()| None),
+            Err(_) => self.set_aside(&aside, &judged.id).map(|_| None),
         }
     }
 
     /// Removes what was being written of a run when its writer died.
-    fn clear_unfinished_runs(&self, dir: &str) -> io::Result<()> {
+    fn clear_unfinished_runs(&self, dir: &str, id: &TaskId, met: &mut Met) -> io::Result<()> {
         for name in self.tree.list(dir)? {
             if name.starts_with('.') && name.ends_with(".tmp") {
-                self.tree.remove(&format!("{dir}/{name}"))?;
+                let path = format!("{dir}/{name}");
+                match self.tree.look(&path)? {
+                    Some(Found::File(_)) => self.tree.remove(&path)?,
+                    Some(Found::Dir | Found::Other) => self.out_of_the_way(&path, id, met)?,
+                    None => {}
+                }
             }
         }
         Ok(())
@@ -318,19 +474,23 @@ impl TaskFiles {
     /// Writes a file of Baton's own: a new one whole or not at all, one that is there in place.
     pub fn put(&self, dir: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = format!("{dir}/{name}");
-        match self.tree.look(&path)? {
-            Some(Found::File(_)) => return self.tree.rewrite(&path, bytes).map(drop),
+        at(&path, self.put_at(&path, dir, name, bytes))
+    }
+
+    fn put_at(&self, path: &str, dir: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match self.tree.look(path)? {
+            Some(Found::File(_)) => return self.tree.rewrite(path, bytes, None).map(drop),
             // Somebody put something else there.
             Some(Found::Dir | Found::Other) => {
                 self.tree.make_dir("quarantine")?;
                 let name = unfinished_name(name);
-                self.tree.rename(&path, &format!("quarantine/{}", name.trim_matches('.')))?;
+                self.tree.rename(path, &format!("quarantine/{}", name.trim_matches('.')))?;
             }
             None => {}
         }
         let beside = format!("{dir}/{}", unfinished_name(name));
         self.tree.create(&beside, bytes)?;
-        self.tree.rename(&beside, &path)
+        self.tree.rename(&beside, path)
     }
 
     fn write_handoff(
@@ -338,14 +498,15 @@ impl TaskFiles {
         task: &Task,
         papers: &Papers,
         was: Option<&Projected>,
+        met: &mut Met,
     ) -> io::Result<Option<Digest>> {
         let (Some(handoff), Some(fields)) = (&task.handoff, &papers.handoff) else { return Ok(None) };
         if was.is_some_and(|was| was.handoff == Some(handoff.digest)) {
             return Ok(Some(handoff.digest));
         }
         let dir = format!("{}/inputs", folder_path(task.status, &task.id));
-        self.own_dir(&folder_path(task.status, &task.id), &task.id)?;
-        self.own_dir(&dir, &task.id)?;
+        self.own_dir(&folder_path(task.status, &task.id), &task.id, met)?;
+        self.own_dir(&dir, &task.id, met)?;
         self.put(&dir, "handoff.json", handoff_json(fields).as_bytes())?;
         self.put(&dir, "handoff.md", handoff_md(fields).as_bytes())?;
         Ok(Some(handoff.digest))
@@ -356,18 +517,19 @@ impl TaskFiles {
         task: &Task,
         papers: &Papers,
         was: Option<&Projected>,
+        met: &mut Met,
     ) -> io::Result<(Option<RunState>, Option<Digest>)> {
         let Some(run) = &task.run else { return Ok((None, None)) };
         let dir = run_dir(&task.id);
         let state = RunState { id: run.id, is_ended: run.ended.is_some() };
         let known = was.and_then(|was| was.run.as_ref());
         if known != Some(&state) {
-            self.own_dir(&dir, &task.id)?;
+            self.own_dir(&dir, &task.id, met)?;
             if known.is_none() {
-                self.clear_unfinished_runs(&dir)?;
+                self.clear_unfinished_runs(&dir, &task.id, met)?;
             }
             if known.is_none_or(|known| known.id != run.id) {
-                self.retire_run(&dir, run.id)?;
+                self.retire_run(&dir, &task.id, run.id, met)?;
             }
             self.put(&dir, "run.json", pretty(&run_json(task, run)).as_bytes())?;
         }
@@ -389,7 +551,7 @@ impl TaskFiles {
             return Ok((Some(state), None));
         };
         if was.is_none_or(|was| was.result != Some(completed.digest)) {
-            self.own_dir(&dir, &task.id)?;
+            self.own_dir(&dir, &task.id, met)?;
             if let Some(text) = result_json(task, completed, *at) {
                 self.put(&dir, "run_result.json", text.as_bytes())?;
             }
@@ -398,7 +560,7 @@ impl TaskFiles {
     }
 
     /// Moves the files of an earlier run into its history.
-    fn retire_run(&self, dir: &str, now: RunId) -> io::Result<()> {
+    fn retire_run(&self, dir: &str, id: &TaskId, now: RunId, met: &mut Met) -> io::Result<()> {
         let read = self.tree.read(&format!("{dir}/run.json"), RUN_FILE_BYTES_MAX);
         let of_file = |bytes: &[u8]| {
             let value: Value = serde_json::from_slice(bytes).ok()?;
@@ -421,8 +583,8 @@ impl TaskFiles {
         let name = earlier
             .map_or_else(|| unfinished_name("unknown").trim_matches('.').to_owned(), |run| run.to_string());
         let history = format!("{dir}/history");
-        self.tree.make_dir(&history)?;
-        self.tree.make_dir(&format!("{history}/{name}"))?;
+        self.own_dir(&history, id, met)?;
+        self.own_dir(&format!("{history}/{name}"), id, met)?;
         for file in RUN_FILES {
             let (from, to) = (format!("{dir}/{file}"), format!("{history}/{name}/{file}"));
             match self.tree.rename(&from, &to) {
@@ -448,7 +610,15 @@ impl TaskFiles {
             "expiresAt": beat.until.to_string(),
             "leaseExpiresAt": beat.lease_until.to_string(),
         });
-        self.put(&run_dir(&task.id), "run_heartbeat.json", pretty(&value).as_bytes())
+        let (dir, text) = (run_dir(&task.id), pretty(&value));
+        match self.put(&dir, "run_heartbeat.json", text.as_bytes()) {
+            Ok(()) => Ok(()),
+            // Its directory is gone, or is something else.
+            Err(_) => {
+                self.own_dir(&dir, &task.id, &mut Met::default())?;
+                self.put(&dir, "run_heartbeat.json", text.as_bytes())
+            }
+        }
     }
 
     /// The heartbeat of a run, where its file reads and is of this run.

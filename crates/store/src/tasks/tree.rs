@@ -44,8 +44,9 @@ pub trait Tree: Send + Sync + fmt::Debug {
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Makes a new file; fails where there is one.
     fn create(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp>;
-    /// Replaces what a file holds, in place: no other file is made. A crash may leave a part of it.
-    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp>;
+    /// Replaces what a file holds, in place: no other file is made. A crash may leave a part of it. Fails with `ResourceBusy`, and changes
+    /// nothing, where the file does not look as `known` says.
+    fn rewrite(&self, path: &str, bytes: &[u8], known: Option<Stamp>) -> io::Result<Stamp>;
     /// Gives a file or directory another name; fails where there is one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Lets two names change places.
@@ -53,6 +54,8 @@ pub trait Tree: Send + Sync + fmt::Debug {
     /// Makes a directory; one that is there already is fine.
     fn make_dir(&self, dir: &str) -> io::Result<()>;
     fn remove(&self, path: &str) -> io::Result<()>;
+    /// What the time is for whoever compares it with a stamp's.
+    fn now_ns(&self) -> i64;
     /// Removes a directory that is empty.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
 }
@@ -161,10 +164,14 @@ impl Tree for RealTree {
         Ok(stamp(&rustix::fs::fstat(&file)?))
     }
 
-    fn rewrite(&self, path: &str, bytes: &[u8]) -> io::Result<Stamp> {
+    fn rewrite(&self, path: &str, bytes: &[u8], known: Option<Stamp>) -> io::Result<Stamp> {
         let file = self.enter(path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
-        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+        let stat = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if known.is_some_and(|known| known != stamp(&stat)) {
+            return Err(io::ErrorKind::ResourceBusy.into());
         }
         let mut file = File::from(file);
         file.write_all(bytes)?;
@@ -198,6 +205,11 @@ impl Tree for RealTree {
     fn remove(&self, path: &str) -> io::Result<()> {
         let (dir, name) = divide(path);
         Ok(unlinkat(self.dir(dir)?, name, AtFlags::empty())?)
+    }
+
+    fn now_ns(&self) -> i64 {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
