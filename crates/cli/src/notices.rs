@@ -106,7 +106,8 @@ pub(crate) fn keep_told(tree: &RealTree, pos: u64) {
 /// Without a server somebody has to tell what this command did, and the command does not wait for it: a process of its own does.
 pub(crate) fn tell_beside(here: Option<&Path>, layout: &Layout, settings: &Settings, moved: &[Moved]) {
     let is_wanted = settings.notify.command.is_some() || settings.notify.webhook.is_some();
-    let (Some(first), true) = (moved.iter().map(|moved| moved.pos).min(), is_wanted) else { return };
+    let notable = moved.iter().filter(|moved| moved.to.is_notable());
+    let (Some(first), true) = (notable.map(|moved| moved.pos).min(), is_wanted) else { return };
     let Ok(me) = std::env::current_exe() else { return };
     let since = (first - 1).to_string();
     let mut command = Command::new(me);

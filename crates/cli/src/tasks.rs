@@ -180,6 +180,16 @@ impl Tasks {
         Ok(())
     }
 
+    /// What was said about edits of a task that were not taken in, instead of the warnings.
+    pub(crate) fn take_refused(&self, name: &str) -> Vec<String> {
+        let (refused, others): (Vec<String>, Vec<String>) = self
+            .take_notices()
+            .into_iter()
+            .partition(|notice| notice.contains("an edit was not taken in") && notice.contains(name));
+        self.put_back(others);
+        refused
+    }
+
     /// Takes in what people changed in the files: of one task, or of all where no id is named.
     pub(crate) fn reconcile_named(&self, name: &str) -> Result<(), Stop> {
         match name.parse::<TaskId>() {

@@ -103,7 +103,7 @@ impl Told {
 
     pub(super) fn tell(&self, moved: &[Moved], pos: impl FnOnce() -> u64) {
         if let (Some((notifier, tree)), false) = (&self.notifier, moved.is_empty()) {
-            moved.iter().for_each(|moved| notifier.tell(moved));
+            moved.iter().filter(|moved| moved.to.is_notable()).for_each(|moved| notifier.tell(moved));
             keep_told(tree, pos());
         }
     }

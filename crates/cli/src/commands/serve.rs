@@ -83,7 +83,7 @@ fn own(ctx: &Context, ui: &Ui) -> Result<baton_store::Workspace, Stop> {
         let owner = lock::holder(&ctx.layout()?).ok().flatten();
         let pid = owner.map_or(0, |owner| owner.pid);
         let what = format!("process {pid} already owns the data directory and takes commands");
-        return Err(CliError::new(Code::LockHeld, what).hint(format!("kill {pid}")).into());
+        return Err(CliError::new(Code::LockHeld, what).hint("baton").into());
     }
     match opened? {
         Writing::Own { workspace, .. } => Ok(*workspace),

@@ -29,7 +29,8 @@ impl From<Refusal> for CliError {
             Refusal::NotFound(_) => (Code::NoTask, Some("baton task ls".to_owned())),
             Refusal::Exists(id) => (Code::TaskExists, Some(format!("baton task show {id}"))),
             Refusal::Field { .. } | Refusal::Limit(_) => (Code::TaskField, None),
-            Refusal::Transition { .. } | Refusal::ByClaimOnly => (Code::Transition, None),
+            Refusal::ByClaimOnly => (Code::Transition, Some("baton task claim ID --agent NAME".to_owned())),
+            Refusal::Transition { .. } => (Code::Transition, None),
             Refusal::DependenciesOpen(ids) => {
                 (Code::DependenciesOpen, ids.first().map(|id| format!("baton task show {id}")))
             }
@@ -48,7 +49,10 @@ impl From<Refusal> for CliError {
             | Refusal::PhaseMismatch { .. }
             | Refusal::NoNextPhase(_)
             | Refusal::CiPending => (Code::PhaseRefused, None),
-            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } | Refusal::NotRetryable(_) => {
+            Refusal::NotRetryable(_) => {
+                (Code::NotWaiting, Some("baton task ls --status deadletter".to_owned()))
+            }
+            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } => {
                 (Code::NotWaiting, Some("baton task ls --status review".to_owned()))
             }
         };

@@ -126,7 +126,7 @@ struct State {
     is_after_crash: bool,
 }
 
-/// A transition that somebody may want to be told of.
+/// A transition. Whether somebody should be told of it, [`Status::is_notable`] says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     pub pos: u64,
@@ -182,6 +182,11 @@ impl Engine {
         let task = state.board.get(id).cloned().ok_or_else(|| Fault::not_found(id))?;
         let papers = self.papers(&mut state, &task)?;
         Ok((task, papers))
+    }
+
+    /// Leaves what was taken for whoever asks next.
+    pub fn put_back(&self, notices: Vec<String>) {
+        self.lock().notices.splice(0..0, notices);
     }
 
     /// What a person should be told, once.
@@ -492,7 +497,6 @@ fn note_event(
             let event = TaskEvent::read(event_type.as_str(), fields);
             if let (Some(Ok(TaskEvent::Transitioned(to))), Some(task)) =
                 (event, id.and_then(|id| board.get(id)))
-                && to.to.is_notable()
             {
                 moved.push(Moved {
                     pos: at.pos,

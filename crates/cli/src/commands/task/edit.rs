@@ -50,7 +50,12 @@ fn take_in(ctx: &Context, ui: &mut Ui, args: &TaskEdit) -> Ended {
         let board = tasks.look(Board::clone)?;
         Ok::<_, Stop>(tasks.task(&find(&board, &args.name.task)?)?)
     })();
+    let refused: Vec<String> = tasks.take_refused(&args.name.task);
     let (task, papers) = tasks.finish(ui, answer)?;
+    if let Some(refused) = refused.first() {
+        let hint = format!("baton task show {}", task.id);
+        return Err(CliError::new(Code::TaskField, refused.as_str()).hint(hint).into());
+    }
     print(ui, &task, &papers)
 }
 

@@ -33,11 +33,7 @@ pub(super) fn claim(ctx: &Context, ui: &mut Ui, args: &TaskClaim) -> Ended {
         }))?;
     } else {
         ui.line(&format!("{} is {}'s with fence {}", claimed.task, lease.agent, lease.fence))?;
-        ui.note(&format!(
-            "Beat before {}; the lease ends {}.",
-            exact(lease.beat_until),
-            exact(lease.expires_at)
-        ));
+        ui.note(&format!("Beat before {}, or it is somebody else's to take.", exact(lease.ends_at())));
         ui.hint(&format!("baton task beat {} --agent {} --fence {}", claimed.task, lease.agent, lease.fence));
     }
     Ok(Exit::Ok)

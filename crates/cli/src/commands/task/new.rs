@@ -43,7 +43,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
     } else {
         ui.line(task.id.as_str())?;
         if task.status == Status::Backlog {
-            ui.hint(&format!("baton task move {} ready --reason \"…\"", task.id));
+            ui.hint(&format!("baton task move {} ready --reason \"worth doing now\"", task.id));
         }
     }
     Ok(Exit::Ok)

@@ -16,7 +16,7 @@ use crate::task_args::TaskName;
 use crate::tasks::find;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
-use crate::ui::text::{printable, printable_lines};
+use crate::ui::text::{count, printable, printable_lines};
 use crate::ui::time::{ago, duration};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
@@ -84,7 +84,7 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
     let now = clock::now();
     ui.line(&format!("{}  {}", ui.paint.mark(Mark::Id, task.id.as_str()), printable(&task.title)))?;
     let mut say = |name: &str, text: String| ui.line(&format!("{name:<11} {}", printable(&text)));
-    say("status", format!("{}, {} {}", task.status, task.phase, ago(task.last_transition_at, now)))?;
+    say("status", format!("{}, phase {}, {}", task.status, task.phase, ago(task.last_transition_at, now)))?;
     say("priority", task.priority.to_string())?;
     if let Some(agent) = &task.routing.agent {
         say("for", agent.to_string())?;
@@ -96,7 +96,7 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
         let left = (lease.ends_at().unix_ms() - now.unix_ms()) / 1000;
         let until = match u64::try_from(left) {
             Ok(left) => format!("for another {}", duration(left)),
-            Err(_) => "whose time is over".to_owned(),
+            Err(_) => "whose time is over: free to claim".to_owned(),
         };
         say("held by", format!("{} with fence {}, {until}", lease.agent, lease.fence))?;
     }
@@ -104,11 +104,11 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
         say("blocked by", why.to_owned())?;
     }
     if task.attempts > 0 {
-        say("failed", format!("{} attempts", task.attempts))?;
+        say("failed", count(u64::from(task.attempts), "attempt"))?;
     }
     if let Some(at) = task.not_before.filter(|at| *at > now) {
         let left = u64::try_from((at.unix_ms() - now.unix_ms()) / 1000).unwrap_or(0);
-        say("waits", format!("another {}", duration(left)))?;
+        say("given out", format!("in {}; a claim by hand need not wait", duration(left)))?;
     }
     for dependency in &task.depends_on {
         let status = board.get(dependency).map_or("unknown", |task| task.status.as_str());
@@ -123,8 +123,10 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
         ui.line("")?;
         ui.line(printable_lines(&body).trim_end())?;
     }
+    let is_waiting = board.open_dependencies(task).next().is_some();
     let next = match task.status {
-        Status::Backlog => Some(format!("baton task move {} ready --reason \"…\"", task.id)),
+        Status::Backlog => Some(format!("baton task move {} ready --reason \"worth doing now\"", task.id)),
+        Status::Ready if is_waiting => None,
         Status::Ready => Some(format!("baton task claim {} --agent NAME", task.id)),
         Status::Review if task.phase == Phase::CiPending => {
             Some(format!("baton ci report {} --passed", task.id))
