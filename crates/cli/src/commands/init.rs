@@ -3,9 +3,12 @@
 use std::fs;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use baton_store::disk::write_atomic;
 use baton_store::keys::KeyStore;
+use baton_store::tasks::files::TaskFiles;
+use baton_store::tasks::tree::RealTree;
 use baton_store::{History as _, Layout, Workspace};
 use serde_json::json;
 
@@ -49,6 +52,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     write_new(&layout.config(), &config_text(&agents))?;
     let workspace = Workspace::create(&layout, &state_dir, options, wait)?;
     let ledger = workspace.journal.ledger();
+    RealTree::open(&root)
+        .and_then(|tree| TaskFiles::new(Arc::new(tree)).prepare())
+        .map_err(|error| CliError::io("make the folders of tasks in", &root, &error))?;
     Writing::new(workspace, options.durability).close(ui)?;
 
     let shown = fs::canonicalize(&root).unwrap_or(root);

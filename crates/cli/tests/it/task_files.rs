@@ -406,9 +406,10 @@ fn a_new_file_with_an_unused_id_becomes_a_task() {
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "{n}: not touched");
         fs::remove_file(&path).unwrap();
     }
-    // Names that are no ids are nobody's business.
+    // Names that are no ids make no tasks, and no command that only looks makes much of them.
     fs::write(home.data().join("tasks/ready/notes.md"), "---\ntitle: x\n---\n").unwrap();
-    home.appends_nothing(|home| home.run(&["task", "ls"]).expect(0).stderr.clone());
+    let told = home.appends_nothing(|home| home.run(&["task", "ls"]).expect(0).stderr.clone());
+    assert_eq!(told, "");
     home.verifies();
     home.replays();
 }
@@ -603,6 +604,19 @@ fn there_is_one_work_log_whoever_writes_it() {
     assert!(!body.contains("first") && body.contains("second"), "{body}");
     home.verifies();
     home.replays();
+}
+
+#[test]
+fn the_folders_of_tasks_are_there_from_the_beginning() {
+    let home = Home::new();
+    for status in ["backlog", "ready", "in-progress", "blocked", "review", "done", "cancelled", "deadletter"]
+    {
+        assert!(home.data().join("tasks").join(status).is_dir(), "{status}");
+    }
+    // So that a file can be put there before anything was done.
+    let id = "TASK-2026-02-09-500";
+    fs::write(home.data().join(format!("tasks/ready/{id}.md")), "---\ntitle: First\n---\n").unwrap();
+    assert_eq!(home.show(id)["title"], "First");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use baton_ledger::hash::sha256;
 use baton_ledger::seal::Refusal as Unsealed;
 use baton_store::AppendError;
 use baton_store::tasks::Document;
-use baton_store::tasks::files::{Displaced, file_text};
+use baton_store::tasks::files::{Displaced, file_text, meant_log, shown_log};
 use baton_store::tasks::fold::fold;
 use serde_json::{Map, Value};
 
@@ -184,7 +184,7 @@ impl Engine {
         let new = match read_new(id, status, bytes) {
             Ok(new) => new,
             Err(why) => {
-                state.notices.push(format!("tasks/{status}/{id}.md is not taken in: {why}"));
+                not_taken(state, id, status, bytes, &why);
                 return Ok(());
             }
         };
@@ -193,10 +193,17 @@ impl Engine {
         let moment = self.ground.clock.moment();
         if let Err(fault) = self.act(state, |board, _| Ok(board.create(&new, &operator(), moment)?)) {
             let why = why_refused(fault)?;
-            state.notices.push(format!("tasks/{status}/{id}.md is not taken in: {why}"));
+            not_taken(state, id, status, bytes, &why);
         }
         Ok(())
     }
+}
+
+/// Tells of a file that makes no task; once, as long as it stays as it is.
+fn not_taken(state: &mut State, id: &TaskId, status: Status, bytes: &[u8], why: &str) {
+    let path = format!("tasks/{status}/{id}.md");
+    let notice = format!("{path} is not taken in: {why}");
+    state.tell_once(format!("{path} {}", sha256(bytes)), notice);
 }
 
 /// Whether this file is the one that is being taken in.
@@ -266,17 +273,20 @@ fn compare(
     }
     edited.status = edited.status.filter(|status| *status != now.status);
     let (text, log) = worklog::split(document.body());
-    let parts = [
-        ("body", text, &papers_then.text, &papers_now.text),
-        ("workLog", log, &papers_then.log, &papers_now.log),
-    ];
-    for (key, value, then, now) in parts {
-        if value != *then && value != *now {
-            if then == now {
-                edited.fields.insert(key.to_owned(), value.into());
-            } else {
-                edited.conflicts.push(key);
-            }
+    let (then, now) = (&papers_then.text, &papers_now.text);
+    if text != *then && text != *now {
+        if then == now {
+            edited.fields.insert("body".to_owned(), text.into());
+        } else {
+            edited.conflicts.push("body");
+        }
+    }
+    let (then, now) = (&papers_then.log, &papers_now.log);
+    if log != shown_log(then) && log != shown_log(now) {
+        if then == now {
+            edited.fields.insert("workLog".to_owned(), meant_log(now, &log).into());
+        } else {
+            edited.conflicts.push("workLog");
         }
     }
     Judged::Edited(edited)

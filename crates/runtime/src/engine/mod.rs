@@ -122,6 +122,8 @@ struct State {
     /// What projections came across, to be taken in.
     found: VecDeque<Displaced>,
     is_taking_in: bool,
+    /// What was told of files that are nobody's, so that it is told once.
+    told: BTreeSet<String>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }

@@ -111,6 +111,7 @@ impl Engine {
             taking: None,
             found: VecDeque::new(),
             is_taking_in: false,
+            told: BTreeSet::new(),
             is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, state: Mutex::new(state) };

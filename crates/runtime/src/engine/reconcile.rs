@@ -14,6 +14,9 @@ use baton_store::tasks::tree::Found;
 
 use super::{Engine, Fault, State};
 
+/// Things told once that are remembered.
+const TOLD_MAX: usize = 10_000;
+
 /// What bringing ledger and files together found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reconciled {
@@ -56,9 +59,13 @@ impl Engine {
                     files.entry(id).or_default().push(*status);
                 } else if let Ok(id) = name.parse() {
                     folders.entry(id).or_default().push(*status);
+                } else if is_task_like(&name) {
+                    let notice = format!("{path} is not a task's file: its name is no task id");
+                    state.tell_once(path, notice);
                 }
             }
         }
+        self.look_for_strays(state);
         self.look_at_spares(state)?;
         let ids: BTreeSet<TaskId> =
             state.board.tasks().map(|task| task.id.clone()).chain(files.keys().cloned()).collect();
@@ -78,6 +85,32 @@ impl Engine {
             self.rewrite_runs(state);
         }
         Ok(ids.len())
+    }
+
+    /// Tells of files that look like tasks and lie where no tasks are.
+    fn look_for_strays(&self, state: &mut State) {
+        let tree = self.files.tree();
+        // Nothing depends on it: what cannot be read is not told of.
+        for name in tree.list("tasks").unwrap_or_default() {
+            if name.starts_with('.') || name.parse::<Status>().is_ok() {
+                continue;
+            }
+            let path = format!("tasks/{name}");
+            let strays = match tree.look(&path) {
+                Ok(Some(Found::Dir)) => tree.list(&path).unwrap_or_default(),
+                Ok(Some(Found::File(_))) if is_task_like(&name) => {
+                    let notice = format!("{path} is not taken in: it is in no folder of a status");
+                    state.tell_once(path, notice);
+                    continue;
+                }
+                _ => continue,
+            };
+            let count = strays.iter().filter(|name| is_task_like(name)).count();
+            if count > 0 {
+                let notice = format!("{path} has {count} .md, not taken in: {name} is no status");
+                state.tell_once(path, notice);
+            }
+        }
     }
 
     /// Looks at the files that are kept aside: somebody may have saved into one, or a crash left one half-way.
@@ -284,7 +317,21 @@ fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), F
     }
 }
 
+fn is_task_like(name: &str) -> bool {
+    name.ends_with(".md") && !name.starts_with('.')
+}
+
 impl State {
+    /// Tells something that is not the case only now.
+    pub(super) fn tell_once(&mut self, key: String, notice: String) {
+        if self.told.len() >= TOLD_MAX {
+            self.told.clear();
+        }
+        if self.told.insert(key) {
+            self.notices.push(notice);
+        }
+    }
+
     fn forget_spare(&mut self, id: &TaskId) {
         if let Some(was) = self.projected.get_mut(id) {
             was.spare = None;

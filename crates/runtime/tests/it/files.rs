@@ -268,3 +268,57 @@ fn a_save_in_the_instant_of_a_projection_is_not_lost() {
     assert_eq!(left, [""; 0], "everything has been looked at");
     println!("{} saves", saves.len());
 }
+
+#[test]
+fn files_that_are_nobodys_are_told_of_once() {
+    let bench = Bench::new();
+    let write = |path: &str, text: &str| fs::write(bench.at(path), text).unwrap();
+    fs::create_dir(bench.at("tasks/doing")).unwrap();
+    write("tasks/doing/TASK-2026-02-09-700.md", "---\ntitle: x\n---\n");
+    write("tasks/TASK-2026-02-09-701.md", "---\ntitle: x\n---\n");
+    write("tasks/ready/notes.md", "mine");
+    let invalid = "tasks/ready/TASK-2026-02-09-702.md";
+    write(invalid, "---\ntitle: [x]\n---\n");
+    let told = bench.engine.reconcile().unwrap().notices;
+    assert_eq!(told.len(), 4, "{told:?}");
+    for path in ["tasks/doing", "tasks/TASK-2026-02-09-701.md", "tasks/ready/notes.md", invalid] {
+        assert!(told.iter().any(|notice| notice.starts_with(path)), "{path}: {told:?}");
+    }
+    assert_eq!(bench.engine.reconcile().unwrap().notices, [""; 0], "once");
+    write(invalid, "---\ntitle: [y]\n---\n");
+    assert_eq!(bench.engine.reconcile().unwrap().notices.len(), 1, "another content is news");
+}
+
+#[test]
+fn a_long_work_log_is_shown_in_part_and_can_be_edited_all_the_same() {
+    let bench = Bench::new();
+    let id = bench.ready("a task");
+    let whole = |id: &TaskId| bench.engine.task(id).unwrap().1.log;
+    for n in 0..12 {
+        let text = format!("<{n}> {}", "long ".repeat(1600));
+        bench.engine.log(&Log { task: id.clone(), text }).unwrap();
+    }
+    let text = fs::read_to_string(file(&bench, &id)).unwrap();
+    let before = whole(&id);
+    assert!(before.len() > 90_000 && text.len() < 70_000, "{} {}", before.len(), text.len());
+    assert!(text.contains("## Work Log\n\n- (4 older entries are in the ledger)\n- "), "{}", &text[..900]);
+    assert!(text.contains("<11>") && !text.contains("<3>"));
+    // The text alone: the log stays.
+    edit(&bench, &id, |text| text.replace("\n## Work Log", "\nMore words.\n\n## Work Log"));
+    bench.engine.reconcile().unwrap();
+    assert_eq!(bench.events("task.edited").len(), 1);
+    assert!(bench.engine.task(&id).unwrap().1.text.contains("More words."));
+    assert!(whole(&id) == before, "the whole log stays");
+    // A shown entry: the older ones stay.
+    edit(&bench, &id, |text| text.replace("<11> long", "<11> short"));
+    let found = bench.engine.reconcile().unwrap();
+    let (after, expected) = (whole(&id), before.replace("<11> long", "<11> short"));
+    let at = after.bytes().zip(expected.bytes()).position(|(a, b)| a != b);
+    assert!(after == expected, "{found:?}: {} and {} from {at:?}", after.len(), expected.len());
+    // Whoever takes out the line about them takes them out.
+    edit(&bench, &id, |text| text.replace("- (4 older entries are in the ledger)\n", ""));
+    bench.engine.reconcile().unwrap();
+    assert!(whole(&id).len() < 66_000 && !whole(&id).contains("<3>"));
+    assert_eq!((bench.events("task.edit_refused").len(), bench.quarantined().len()), (0, 0));
+    assert_eq!(bench.engine.reconcile().unwrap().notices, [""; 0]);
+}

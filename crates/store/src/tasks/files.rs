@@ -9,7 +9,7 @@ use std::sync::Arc;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::protocol::{CompletionReport, handoff_json, handoff_md};
 use baton_core::task::event::Completed;
-use baton_core::task::{Papers, Run, Status, Task};
+use baton_core::task::{Papers, Run, Status, Task, worklog};
 use baton_core::{Digest, RunId, TaskId, Timestamp};
 use baton_ledger::hash::sha256;
 use serde::{Deserialize, Serialize};
@@ -134,10 +134,46 @@ fn run_dir(id: &TaskId) -> String {
 const FOLDERS: [&str; 3] = ["inputs", "work", "outputs"];
 const RUN_FILES: [&str; 3] = ["run.json", "run_heartbeat.json", "run_result.json"];
 
+/// Most of a work log that a task's file shows: with the largest body and head the file can still be read, and a log of twice this size can still
+/// be given back whole in one edit.
+const LOG_SHOWN_MAX: usize = 64 << 10;
+
+/// The older part of a work log, which the ledger alone has, and the newest entries, which the file shows.
+fn divide_log(log: &str) -> (&str, &str) {
+    let Some(over) = log.len().checked_sub(LOG_SHOWN_MAX).filter(|over| *over > 0) else { return ("", log) };
+    // Before the first whole line of the rest.
+    let line_end = log.as_bytes()[over - 1..].iter().position(|byte| *byte == b'\n');
+    log.split_at(line_end.map_or(log.len(), |end| over + end))
+}
+
+/// What says at the beginning of a log that there is more.
+fn older_entries(older: &str) -> String {
+    match older.lines().count() {
+        0 => String::new(),
+        1 => "- (1 older entry is in the ledger)\n".to_owned(),
+        count => format!("- ({count} older entries are in the ledger)\n"),
+    }
+}
+
+/// A work log as a task's file shows it.
+pub fn shown_log(log: &str) -> String {
+    let (older, newest) = divide_log(log);
+    older_entries(older) + newest
+}
+
+/// The whole log that a person means by what the file shows after an edit. Who takes out the line about older entries takes them out.
+pub fn meant_log(whole: &str, edited: &str) -> String {
+    let (older, _) = divide_log(whole);
+    match edited.strip_prefix(&older_entries(older)) {
+        Some(newest) => format!("{older}{newest}"),
+        None => edited.to_owned(),
+    }
+}
+
 /// A task's file as text. The layout is the last text that a person wrote, if any.
 pub fn file_text(task: &Task, papers: &Papers, layout: Option<&str>) -> String {
     let fields = task.frontmatter();
-    let body = papers.body();
+    let body = worklog::join(&papers.text, &shown_log(&papers.log));
     if let Some(text) = layout.and_then(|layout| edit(layout, &fields, &body).ok()) {
         return text;
     }
