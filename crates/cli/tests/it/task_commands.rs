@@ -247,7 +247,7 @@ fn what_a_person_reads_has_words_and_no_colours_in_a_pipe() {
         assert!(listed.expect(0).stdout.contains(word), "{word}: {}", listed.stdout);
     }
     let shown = home.run(&["task", "show", &id]);
-    for word in ["Fix the login", "in-progress, IMPLEMENTATION", "swe-backend with fence 1", "trc_"] {
+    for word in ["Fix the login", "in-progress, phase IMPLEMENTATION", "swe-backend with fence 1", "trc_"] {
         assert!(shown.expect(0).stdout.contains(word), "{word}: {}", shown.stdout);
     }
     let standing = home.run(&[]);
