@@ -71,11 +71,11 @@ fn main() -> ExitCode {
         append::profile();
         return ExitCode::SUCCESS;
     }
-    if wanted("append") {
-        report(append::run());
-    }
     if wanted("tasks") {
         report(tasks::run());
+    }
+    if wanted("append") {
+        report(append::run());
     }
     if wanted("verify") || wanted("open") {
         let large = fixture::large();

@@ -127,6 +127,15 @@ fn at<T>(path: &str, done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
 }
 
+/// Where the files of a task may be left beside its own folder. One that nothing has happened to since it was made was never elsewhere.
+fn elsewhere(task: &Task) -> Vec<Status> {
+    const REV_OF_A_NEW_TASK: u64 = 2;
+    if task.rev() <= REV_OF_A_NEW_TASK {
+        return Vec::new();
+    }
+    Status::ALL.iter().copied().filter(|status| *status != task.status).collect()
+}
+
 fn run_dir(id: &TaskId) -> String {
     format!("runs/{id}")
 }
@@ -244,7 +253,7 @@ impl TaskFiles {
         };
         let others: Vec<Status> = match was.filter(is_there) {
             Some(was) => vec![was],
-            None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
+            None => elsewhere(task),
         };
         for other in others {
             let there = folder_path(other, id);
@@ -295,8 +304,10 @@ impl TaskFiles {
 
     /// Makes a directory of Baton's own. Anything else in its place, a link before all, is kept aside: who works on the task can put it there.
     fn own_dir(&self, dir: &str, id: &TaskId, met: &mut Met) -> io::Result<()> {
-        if let Some(Found::File(_) | Found::Other) = at(dir, self.tree.look(dir))? {
-            self.out_of_the_way(dir, id, met)?;
+        match at(dir, self.tree.look(dir))? {
+            Some(Found::Dir) => return Ok(()),
+            Some(Found::File(_) | Found::Other) => self.out_of_the_way(dir, id, met)?,
+            None => {}
         }
         at(dir, self.tree.make_dir(dir))
     }
@@ -344,7 +355,7 @@ impl TaskFiles {
         let others: Vec<Status> = match was {
             Some(was) if was.status == task.status => Vec::new(),
             Some(was) => vec![was.status],
-            None => Status::ALL.iter().copied().filter(|status| *status != task.status).collect(),
+            None => elsewhere(task),
         };
         for other in others {
             let there = file_path(other, id);
