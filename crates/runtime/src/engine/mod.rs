@@ -115,6 +115,8 @@ struct State {
     /// What a person should know, until somebody asks.
     notices: Vec<String>,
     moved: Vec<Moved>,
+    /// Tasks that were made this moment, and whose files are nowhere yet.
+    fresh: BTreeSet<TaskId>,
     /// Traces that ended, whose heads are to be signed.
     ended: Vec<TraceId>,
     /// A file that is being taken in or refused at this moment: met again, it is no news.
@@ -307,6 +309,7 @@ impl Engine {
             if let Some((_, papers)) = state.papers.get_mut(&id) {
                 papers.apply(&event, at.time);
             } else if matches!(event, TaskEvent::Created(_)) {
+                state.fresh.insert(id.clone());
                 let mut papers = Papers::default();
                 papers.apply(&event, at.time);
                 keep_papers(&mut state.papers, id.clone(), (0, papers));
@@ -423,9 +426,12 @@ impl Engine {
         let Some(task) = state.board.get(id).cloned() else { return Ok((Vec::new(), None)) };
         let papers = self.papers(state, &task)?;
         let layout = self.layout_of(&task);
+        let is_new = state.fresh.remove(id);
         let was = state.projected.get(id).filter(|_| !state.behind.contains(id));
-        let done =
-            self.files.project(&task, &papers, layout.as_deref(), was).map_err(Fault::files(id.as_str()))?;
+        let done = self
+            .files
+            .project(&task, &papers, layout.as_deref(), was, is_new)
+            .map_err(Fault::files(id.as_str()))?;
         state.projected.insert(id.clone(), done.projected);
         state.changed.insert(id.clone());
         state.notices.extend(done.notices);

@@ -107,6 +107,7 @@ impl Engine {
             operator: None,
             notices: Vec::new(),
             moved: Vec::new(),
+            fresh: BTreeSet::new(),
             ended: Vec::new(),
             taking: None,
             found: VecDeque::new(),

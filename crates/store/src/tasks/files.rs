@@ -127,10 +127,9 @@ fn at<T>(path: &str, done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
 }
 
-/// Where the files of a task may be left beside its own folder. One that nothing has happened to since it was made was never elsewhere.
-fn elsewhere(task: &Task) -> Vec<Status> {
-    const REV_OF_A_NEW_TASK: u64 = 2;
-    if task.rev() <= REV_OF_A_NEW_TASK {
+/// Where the files of a task may be left beside its own folder. One that was made this moment was never elsewhere.
+fn elsewhere(task: &Task, is_new: bool) -> Vec<Status> {
+    if is_new {
         return Vec::new();
     }
     Status::ALL.iter().copied().filter(|status| *status != task.status).collect()
@@ -216,9 +215,10 @@ impl TaskFiles {
         papers: &Papers,
         layout: Option<&str>,
         was: Option<&Projected>,
+        is_new: bool,
     ) -> io::Result<Done> {
         let mut met = Met::default();
-        let folder = self.place_folder(task, was.map(|was| was.status), &mut met);
+        let folder = self.place_folder(task, was.map(|was| was.status), is_new, &mut met);
         let handoff = self.write_handoff(task, papers, was, &mut met);
         let run = self.write_run(task, papers, was, &mut met);
         // Whatever is wrong with the rest: the task's file says what the ledger says.
@@ -226,7 +226,7 @@ impl TaskFiles {
         if was.is_some_and(|was| was.has_leftovers) {
             self.look_at_leftovers(task, &mut met)?;
         }
-        let (stamp, spare) = self.place_file(task, text.as_bytes(), was, &mut met)?;
+        let (stamp, spare) = self.place_file(task, text.as_bytes(), was, is_new, &mut met)?;
         let (handoff, unwritten) =
             handoff.map_or_else(|error| (None, Some(error)), |handoff| (handoff, None));
         let ((run, result), not_run) =
@@ -238,7 +238,7 @@ impl TaskFiles {
     }
 
     /// Puts the task's folder where its status is, with the three inside.
-    fn place_folder(&self, task: &Task, was: Option<Status>, met: &mut Met) -> io::Result<()> {
+    fn place_folder(&self, task: &Task, was: Option<Status>, is_new: bool, met: &mut Met) -> io::Result<()> {
         let id = &task.id;
         let here = folder_path(task.status, id);
         if was == Some(task.status) {
@@ -253,7 +253,7 @@ impl TaskFiles {
         };
         let others: Vec<Status> = match was.filter(is_there) {
             Some(was) => vec![was],
-            None => elsewhere(task),
+            None => elsewhere(task, is_new),
         };
         for other in others {
             let there = folder_path(other, id);
@@ -337,6 +337,7 @@ impl TaskFiles {
         task: &Task,
         bytes: &[u8],
         was: Option<&Projected>,
+        is_new: bool,
         met: &mut Met,
     ) -> io::Result<(Stamp, Option<Stamp>)> {
         let id = &task.id;
@@ -355,7 +356,7 @@ impl TaskFiles {
         let others: Vec<Status> = match was {
             Some(was) if was.status == task.status => Vec::new(),
             Some(was) => vec![was.status],
-            None => elsewhere(task),
+            None => elsewhere(task, is_new),
         };
         for other in others {
             let there = file_path(other, id);
