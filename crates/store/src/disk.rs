@@ -100,7 +100,12 @@ impl Disk for RealDisk {
             Mode::CreateNew => drop(options.write(true).create_new(true)),
             Mode::Create => drop(options.write(true).create(true)),
         }
-        Ok(Arc::new(RealFile(open_regular(&mut options, path)?)))
+        match mode {
+            Mode::Read => Ok(Arc::new(RealFile(open_regular(&mut options, path)?))),
+            Mode::Write | Mode::CreateNew | Mode::Create => {
+                Ok(Arc::new(RealFile(open_own(&mut options, path)?)))
+            }
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -153,7 +158,16 @@ impl DiskFile for RealFile {
 
 /// Opens a file that must be a regular one: a pipe or a device in its place would block, or never end.
 pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    open_with(options, path, OFlags::NONBLOCK)
+}
+
+/// The same for a file that Baton writes: a link in its place would lead its hands elsewhere.
+pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_with(options, path, OFlags::NONBLOCK | OFlags::NOFOLLOW)
+}
+
+fn open_with(options: &mut OpenOptions, path: &Path, flags: OFlags) -> io::Result<File> {
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
     match file.metadata()? {
         found if found.is_file() => Ok(file),
         found if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),

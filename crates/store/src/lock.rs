@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::disk::open_regular;
+use crate::disk::{open_own, open_regular};
 use crate::layout::Layout;
 
 /// Held as long as this value lives; released by the kernel when the process ends, however it ends.
@@ -140,7 +140,7 @@ impl Drop for OwnerLock {
 
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    open_regular(options.read(true).write(true).create(true).truncate(false).mode(0o644), path)
+    open_own(options.read(true).write(true).create(true).truncate(false).mode(0o644), path)
 }
 
 fn read_owner(path: &Path) -> Option<Owner> {
