@@ -41,7 +41,7 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     writing.close(ui)?;
     // The board and the files of tasks went with the index: opening makes both from the ledger.
     let tasks = ctx.tasks(ui)?;
-    let reconciled = tasks.reconcile().map_err(Stop::from);
+    let reconciled = tasks.tick().and_then(|_| tasks.reconcile()).map_err(Stop::from);
     let reconciled = tasks.finish(ui, reconciled)?;
     reconciled.notices.iter().for_each(|notice| ui.warn(notice));
     if reconciled.looked_at > 0 {
