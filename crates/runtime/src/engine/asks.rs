@@ -14,7 +14,7 @@ use baton_core::{Digest, Timestamp};
 use baton_ledger::canonical;
 use baton_ledger::hash::sha256;
 use baton_store::ArtifactStore as _;
-use baton_store::tasks::files::Heartbeat;
+use baton_store::tasks::runs::Heartbeat;
 use baton_store::tasks::tree::{Found, RealTree, Tree as _};
 use serde_json::{Value, json};
 

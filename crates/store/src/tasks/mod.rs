@@ -11,6 +11,7 @@ pub mod fold;
 mod places;
 mod problem;
 mod render;
+pub mod runs;
 pub mod table;
 #[cfg(test)]
 mod tests;
