@@ -23,7 +23,6 @@ macro_rules! as_text {
 pub(crate) use as_text;
 
 pub mod agent;
-pub mod decision;
 pub mod duration;
 pub mod event;
 pub mod ids;
@@ -35,7 +34,6 @@ pub mod roles;
 pub mod task;
 pub mod time;
 
-pub use decision::Decision;
 pub use event::{Actor, ArtifactRef, Durability, Event, EventType, KeyGrant, Payload, Seen};
 pub use ids::{
     AgentName, Digest, EventId, KeyId, LedgerId, Origin, PublicKeyText, RunId, SessionId, TaskId, Token,
