@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use baton_core::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use baton_core::task::{Phase, Priority, Status};
 use baton_core::{AgentName, TaskId, Token};
 use clap::{Args, Subcommand};
@@ -250,15 +251,12 @@ pub(crate) struct TaskHolder {
     pub(crate) fence: u64,
 }
 
-/// Longest lease that can be asked for: a week. Whoever needs more beats.
-const TTL_MAX: Duration = Duration::from_secs(7 * 86_400);
-
 fn duration(text: &str) -> Result<Duration, String> {
     let time = crate::config::parse_duration(text).ok_or("expected a time such as 90s, 10m or 1h30m")?;
-    match time.as_millis() {
-        0..1000 => Err("expected at least 1s".into()),
-        _ if time > TTL_MAX => Err("expected at most 7d".into()),
-        _ => Ok(time),
+    match i64::try_from(time.as_millis()).unwrap_or(i64::MAX) {
+        ..LEASE_MS_MIN => Err("expected at least 1s".into()),
+        LEASE_MS_MIN..=LEASE_MS_MAX => Ok(time),
+        _ => Err("expected at most 7d".into()),
     }
 }
 

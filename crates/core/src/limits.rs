@@ -156,3 +156,7 @@ pub const EVIDENCE_ITEMS_MAX: usize = 200;
 
 /// Largest file of an evidence bundle that is stored, in bytes.
 pub const EVIDENCE_ITEM_BYTES_MAX: u64 = 64 << 20;
+
+/// Shortest and longest lease that can be asked for, in milliseconds: a second and a week. Whoever needs more beats.
+pub const LEASE_MS_MIN: i64 = 1000;
+pub const LEASE_MS_MAX: i64 = 7 * 86_400_000;

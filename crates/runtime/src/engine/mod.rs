@@ -198,7 +198,7 @@ impl Engine {
         std::mem::take(&mut self.lock().notices)
     }
 
-    /// The notable transitions since the last call.
+    /// The transitions since the last call.
     pub fn take_moved(&self) -> Vec<Moved> {
         std::mem::take(&mut self.lock().moved)
     }

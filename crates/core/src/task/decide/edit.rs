@@ -6,7 +6,7 @@ use super::create::expect_fitting;
 use super::{Act, Decided, Moment};
 use crate::event::{Actor, ArtifactRef};
 use crate::ids::{AgentName, TaskId};
-use crate::limits::{METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN, METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use crate::task::event::{EditRefused, Edited};
 use crate::task::{Board, Priority, Refusal, Routing, Task, TaskEvent};
 use crate::time::Timestamp;
@@ -178,12 +178,9 @@ pub(super) fn expect_metadata(map: &Map<String, Value>, task: Option<&Task>) -> 
 pub const LEASE_TTL: &str = "leaseTtl";
 pub const HEARTBEAT_TTL: &str = "heartbeatTtl";
 
-/// Longest lease that can be asked for: a week. Whoever needs more beats.
-const TTL_MS_MAX: i64 = 7 * 86_400_000;
-
 fn ttl_ms(value: &Value) -> Option<i64> {
     let time = crate::duration::parse(value.as_str()?)?;
-    i64::try_from(time.as_millis()).ok().filter(|ms| (1000..=TTL_MS_MAX).contains(ms))
+    i64::try_from(time.as_millis()).ok().filter(|ms| (LEASE_MS_MIN..=LEASE_MS_MAX).contains(ms))
 }
 
 impl Task {

@@ -121,6 +121,21 @@ impl Desk {
         Ok(())
     }
 
+    fn ci_passes(&mut self, id: &TaskId) {
+        let task = id.clone();
+        let passed = CiVerdict {
+            task,
+            passed: true,
+            exit_code: None,
+            reason: String::new(),
+            log: None,
+            rework: false,
+        };
+        let moment = self.moment();
+        let decided = self.board.ci(&passed, &system(), moment).unwrap();
+        self.take(&decided);
+    }
+
     fn approve(&mut self, id: &TaskId) -> Result<(), Refusal> {
         let moment = self.moment();
         let decided = self.board.approve(&Approve { task: id.clone(), all: false }, &operator(), moment)?;
@@ -169,17 +184,7 @@ fn whoever_did_the_work_neither_reviews_nor_merges_it() {
     let id = desk.task(|_| {});
     desk.claim(&id, "ada").unwrap();
     desk.exit(&id, ExitReason::Completed, None, None).unwrap();
-    let passed = CiVerdict {
-        task: id.clone(),
-        passed: true,
-        exit_code: None,
-        reason: String::new(),
-        log: None,
-        rework: false,
-    };
-    let moment = desk.moment();
-    let decided = desk.board.ci(&passed, &system(), moment).unwrap();
-    desk.take(&decided);
+    desk.ci_passes(&id);
     for (phase, next) in
         [(Phase::ReadyForReview, "eve"), (Phase::Review, "max"), (Phase::ReadyForMerge, "gus")]
     {
@@ -198,17 +203,7 @@ fn a_report_without_a_lease_does_not_undo_a_reviewer_and_shortens_nothing() {
     let id = desk.task(|new| new.routing.agent = Some("ada".parse().unwrap()));
     desk.claim(&id, "ada").unwrap();
     desk.exit(&id, ExitReason::Completed, None, None).unwrap();
-    let passed = CiVerdict {
-        task: id.clone(),
-        passed: true,
-        exit_code: None,
-        reason: String::new(),
-        log: None,
-        rework: false,
-    };
-    let moment = desk.moment();
-    let decided = desk.board.ci(&passed, &system(), moment).unwrap();
-    desk.take(&decided);
+    desk.ci_passes(&id);
     desk.claim(&id, "eve").unwrap();
     desk.exit(&id, ExitReason::Blocked, None, None).unwrap();
     desk.report(&id, "ada", "done").unwrap();
@@ -358,4 +353,32 @@ fn a_person_does_not_move_past_ci_by_accident() {
     let moment = desk.moment();
     assert_eq!(desk.board.transition(&moved, &operator(), moment), Err(Refusal::CiPending));
     assert_eq!(desk.approve(&id), Err(Refusal::CiPending));
+}
+
+#[test]
+fn what_is_stored_of_a_signal_is_what_the_guide_of_it_says() {
+    use crate::protocol::exit_signal::AgentSessionCompleted;
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    let run = desk.board.get(&id).unwrap().lease.as_ref().unwrap().run.to_string();
+    let signal = ExitSignal::new(Phase::Implementation, ExitReason::Completed)
+        .with_pr_url("https://example.org/pull/1")
+        .with_notes("done");
+    let submit = Submit {
+        task: id.clone(),
+        session: None,
+        agent: None,
+        fence: None,
+        signal: signal.clone(),
+        digest: Digest([1; 32]),
+        evidence: Vec::new(),
+        artifacts: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let moment = desk.moment();
+    let stored = desk.board.submit(&submit, moment).unwrap().decided.events[0].payload.fields().into_owned();
+    for (key, value) in AgentSessionCompleted::from_exit_signal(run, "ada", signal).unwrap().fields() {
+        assert_eq!(stored.get(&key), Some(&value), "{key}");
+    }
 }
