@@ -166,10 +166,6 @@ impl CiRunner {
             Err(_) => Ok(None),
         };
         let log = log.map_err(|error| NoVerdict::Failed(format!("its output cannot be kept: {error}")))?;
-        if !self.is_waiting(waiting) {
-            // Whoever took it out of CI, and perhaps back, did so without this run.
-            return Err(NoVerdict::Left);
-        }
         self.engine.ci(&self.verdict(waiting, &ran, log), &system())?;
         Ok(())
     }
@@ -193,7 +189,7 @@ impl CiRunner {
             Err(error) => error.to_string(),
         };
         let (task, passed) = (waiting.id.clone(), exit_code == Some(0));
-        CiVerdict { task, passed, exit_code, reason, log, rework: self.ci.rework }
+        CiVerdict { task, passed, exit_code, reason, log, rework: self.ci.rework, since: Some(waiting.since) }
     }
 }
 

@@ -118,7 +118,7 @@ impl<T: Fn(Vec<String>)> Watching<T> {
     }
 
     fn reconcile(&self) {
-        (self.told)(match self.engine.reconcile() {
+        (self.told)(match self.engine.reconcile_while(&|| !self.is_ended()) {
             Ok(found) => found.notices,
             Err(fault) => vec![format!("the files of tasks could not be looked at: {fault}")],
         });
@@ -127,12 +127,21 @@ impl<T: Fn(Vec<String>)> Watching<T> {
     fn look_at(&self, ids: BTreeSet<TaskId>) {
         let mut notices = Vec::new();
         for id in ids {
+            if self.is_ended() {
+                break;
+            }
             // One that cannot be read is no reason to leave the others.
             if let Err(fault) = self.engine.look_at(&BTreeSet::from([id.clone()])) {
                 notices.push(format!("{id}: its file could not be looked at: {fault}"));
             }
         }
         (self.told)(notices);
+    }
+
+    fn is_ended(&self) -> bool {
+        let mut ended = [PollFd::new(&self.ended, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut ended, Some(&at_once)), Ok(1..))
     }
 
     /// What was touched until it became quiet, nothing after the time is over, or `None` at the end.

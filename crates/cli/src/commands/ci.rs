@@ -27,6 +27,7 @@ fn report(ctx: &Context, ui: &mut Ui, args: &CiReport) -> Ended {
             reason: String::new(),
             log,
             rework: tasks.settings().ci_rework,
+            since: None,
         };
         tasks.ci(&verdict, &operator())
     })

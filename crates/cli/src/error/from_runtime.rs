@@ -37,7 +37,7 @@ impl From<Refusal> for CliError {
             Refusal::DependencyNotFound(_) | Refusal::ParentNotFound(_) => {
                 (Code::NoDependency, Some("baton task ls".to_owned()))
             }
-            Refusal::Cycle(_) => (Code::DependencyCycle, None),
+            Refusal::Cycle(_) | Refusal::ParentCycle(_) => (Code::DependencyCycle, None),
             Refusal::Held { .. } => (Code::LeaseHeld, Some("baton task ls --status ready".to_owned())),
             Refusal::NotClaimable { .. } => {
                 (Code::NotClaimable, Some("baton task ls --status ready".to_owned()))

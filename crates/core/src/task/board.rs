@@ -122,6 +122,20 @@ impl Board {
         None
     }
 
+    /// The way from a task up to itself if this were its parent.
+    pub fn parent_cycle(&self, from: &TaskId, parent: &TaskId) -> Option<Vec<TaskId>> {
+        let mut way = vec![from.clone()];
+        let mut next = Some(parent);
+        while let Some(id) = next.filter(|_| way.len() <= self.len() + 1) {
+            way.push(id.clone());
+            if id == from {
+                return Some(way);
+            }
+            next = self.get(id).and_then(|task| task.parent.as_ref());
+        }
+        None
+    }
+
     /// Takes the next event of the ledger in, whatever it is.
     ///
     /// An event of a task's type whose fields do not read changes nothing but positions; the reason is given back.

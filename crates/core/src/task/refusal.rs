@@ -25,6 +25,8 @@ pub enum Refusal {
     Cycle(Vec<TaskId>),
     #[error("there is no task {0} to be its parent")]
     ParentNotFound(TaskId),
+    #[error("it would be a part of itself: {}", path(.0))]
+    ParentCycle(Vec<TaskId>),
     #[error("{agent} holds it until {until} with fence {fence}")]
     Held { agent: AgentName, until: Timestamp, fence: u64 },
     #[error("a task in {status}, phase {phase}, is not to be claimed")]
@@ -66,6 +68,7 @@ impl Refusal {
             Refusal::DependencyNotFound(_) => "dependency_not_found",
             Refusal::Cycle(_) => "dependency_cycle",
             Refusal::ParentNotFound(_) => "parent_not_found",
+            Refusal::ParentCycle(_) => "parent_cycle",
             Refusal::Held { .. } => "held",
             Refusal::NotClaimable { .. } => "not_claimable",
             Refusal::OwnWork { .. } => "own_work",

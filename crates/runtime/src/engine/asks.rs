@@ -77,7 +77,7 @@ impl Engine {
 
     /// Takes a verdict of CI: a person's report, or Baton's own run.
     pub fn ci(&self, verdict: &CiVerdict, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.ask(&verdict.task, |board, _, moment| board.ci(verdict, by, moment))
+        self.ask(&verdict.task, |board, settings, moment| board.ci(verdict, by, settings.rules, moment))
     }
 
     /// Gives a task to an agent. `ttl_ms` is how long, where the configuration's default is not wanted.

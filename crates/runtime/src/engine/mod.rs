@@ -94,6 +94,8 @@ pub struct Engine {
     ground: Ground,
     files: TaskFiles,
     settings: Settings,
+    /// Held by whoever goes next.
+    turn: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -155,7 +157,9 @@ const TAKEN_IN_MAX: usize = 64;
 const SAVE_EVERY: usize = 4096;
 
 impl Engine {
+    /// The state, for one at a time. Whoever waits goes before the one that has just had it.
     fn lock(&self) -> MutexGuard<'_, State> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever a panicking thread was doing is in the ledger or is not; the board is caught up before it is used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -115,7 +115,7 @@ impl Engine {
             told: BTreeSet::new(),
             is_after_crash: is_unclean,
         };
-        let engine = Engine { ground, files, settings, state: Mutex::new(state) };
+        let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };
         let mut state = engine.lock();
         // Their events were appended, and whether their files were written is not known.
         for id in &touched {

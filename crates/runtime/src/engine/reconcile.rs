@@ -25,13 +25,44 @@ pub struct Reconciled {
     pub notices: Vec<String>,
 }
 
+/// Where the files of a task lie, and which revision of it they were seen beside.
+#[derive(Debug, Default)]
+struct Seen {
+    files: Vec<Status>,
+    folders: Vec<Status>,
+    rev: Option<u64>,
+}
+
+/// Tasks that are looked at before whoever waits goes on.
+const LOOKED_AT_ONCE: usize = 16;
+
 impl Engine {
     /// Looks at every file of every task.
     pub fn reconcile(&self) -> Result<Reconciled, Fault> {
-        let mut state = self.lock();
-        self.catch_up(&mut state)?;
-        let looked_at = self.reconcile_all(&mut state)?;
-        Ok(Reconciled { looked_at, notices: std::mem::take(&mut state.notices) })
+        self.reconcile_while(&|| true)
+    }
+
+    /// The same, as long as it is wanted. Thousands of changed files take a while: others get their turn in between.
+    pub fn reconcile_while(&self, is_wanted: &dyn Fn() -> bool) -> Result<Reconciled, Fault> {
+        let seen: Vec<(TaskId, Seen)> = {
+            let mut state = self.lock();
+            self.catch_up(&mut state)?;
+            self.survey(&mut state)?.into_iter().collect()
+        };
+        let mut looked_at = 0;
+        for slice in seen.chunks(LOOKED_AT_ONCE) {
+            if !is_wanted() {
+                break;
+            }
+            let mut state = self.lock();
+            self.catch_up(&mut state)?;
+            for (id, seen) in slice {
+                let looked = self.reconcile_seen(&mut state, id, seen);
+                go_on(&mut state, id.as_str(), looked)?;
+            }
+            looked_at += slice.len();
+        }
+        Ok(Reconciled { looked_at, notices: self.take_notices() })
     }
 
     /// Takes in what a person changed in the files of these tasks.
@@ -45,9 +76,21 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) fn reconcile_all(&self, state: &mut State) -> Result<usize, Fault> {
-        let mut files: BTreeMap<TaskId, Vec<Status>> = BTreeMap::new();
-        let mut folders: BTreeMap<TaskId, Vec<Status>> = BTreeMap::new();
+    /// Looks at everything at once, while nobody else is there yet.
+    pub(super) fn reconcile_all(&self, state: &mut State) -> Result<(), Fault> {
+        for (id, seen) in &self.survey(state)? {
+            let looked = self.reconcile_seen(state, id, seen);
+            go_on(state, id.as_str(), looked)?;
+        }
+        if state.is_after_crash {
+            self.rewrite_runs(state);
+        }
+        Ok(())
+    }
+
+    /// Lists what is in the folders, clears what is nobody's, and gives every task with the places of its files.
+    fn survey(&self, state: &mut State) -> Result<BTreeMap<TaskId, Seen>, Fault> {
+        let mut seen: BTreeMap<TaskId, Seen> = BTreeMap::new();
         for status in Status::ALL {
             let dir = format!("tasks/{status}");
             for name in self.files.tree().list(&dir).map_err(Fault::files(&dir))? {
@@ -56,9 +99,9 @@ impl Engine {
                     let cleared = self.clear_unfinished(state, &path, &id);
                     go_on(state, &path, cleared)?;
                 } else if let Some(id) = name.strip_suffix(".md").and_then(|id| id.parse().ok()) {
-                    files.entry(id).or_default().push(*status);
+                    seen.entry(id).or_default().files.push(*status);
                 } else if let Ok(id) = name.parse() {
-                    folders.entry(id).or_default().push(*status);
+                    seen.entry(id).or_default().folders.push(*status);
                 } else if is_task_like(&name) {
                     let notice = format!("{path} is not a task's file: its name is no task id");
                     state.tell_once(path, notice);
@@ -67,24 +110,43 @@ impl Engine {
         }
         self.look_for_strays(state);
         self.look_at_spares(state)?;
-        let ids: BTreeSet<TaskId> =
-            state.board.tasks().map(|task| task.id.clone()).chain(files.keys().cloned()).collect();
-        for id in &ids {
-            let found = files.get(id).map_or(&[][..], Vec::as_slice);
-            let at = folders.get(id).map_or(&[][..], Vec::as_slice);
-            let is_misplaced =
-                state.board.get(id).is_some_and(|task| at.iter().any(|status| *status != task.status));
-            if is_misplaced {
-                // Folders are put where they belong by whoever does not remember where they were.
-                state.projected.remove(id);
+        for task in state.board.tasks() {
+            seen.entry(task.id.clone()).or_default().rev = Some(task.rev());
+        }
+        // A folder alone makes no task.
+        seen.retain(|_, seen| seen.rev.is_some() || !seen.files.is_empty());
+        Ok(seen)
+    }
+
+    /// Brings one task and its files together. What was seen counts only as long as nothing has happened to the task since.
+    fn reconcile_seen(&self, state: &mut State, id: &TaskId, seen: &Seen) -> Result<(), Fault> {
+        let task = state.board.get(id);
+        if task.map(Task::rev) != seen.rev {
+            let found = self.places_of(id)?;
+            return self.reconcile_one(state, id, &found);
+        }
+        if task.is_some_and(|task| seen.folders.iter().any(|status| *status != task.status)) {
+            // Folders are put where they belong by whoever does not remember where they were.
+            state.projected.remove(id);
+        }
+        if seen.files.is_empty() {
+            // It may be back: an editor takes it away for a moment.
+            let found = self.places_of(id)?;
+            return self.reconcile_one(state, id, &found);
+        }
+        self.reconcile_one(state, id, &seen.files)
+    }
+
+    /// The folders in which a task's file lies now.
+    fn places_of(&self, id: &TaskId) -> Result<Vec<Status>, Fault> {
+        let mut found = Vec::new();
+        for status in Status::ALL {
+            let path = file_path(*status, id);
+            if self.files.tree().look(&path).map_err(Fault::files(&path))?.is_some() {
+                found.push(*status);
             }
-            let reconciled = self.reconcile_one(state, id, found);
-            go_on(state, id.as_str(), reconciled)?;
         }
-        if state.is_after_crash {
-            self.rewrite_runs(state);
-        }
-        Ok(ids.len())
+        Ok(found)
     }
 
     /// Tells of files that look like tasks and lie where no tasks are.
@@ -168,13 +230,7 @@ impl Engine {
                 return Ok(());
             }
         }
-        let mut found = Vec::new();
-        for status in Status::ALL {
-            let path = file_path(*status, id);
-            if self.files.tree().look(&path).map_err(Fault::files(&path))?.is_some() {
-                found.push(*status);
-            }
-        }
+        let found = self.places_of(id)?;
         self.reconcile_one(state, id, &found)
     }
 

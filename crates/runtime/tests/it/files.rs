@@ -322,3 +322,46 @@ fn a_long_work_log_is_shown_in_part_and_can_be_edited_all_the_same() {
     assert_eq!((bench.events("task.edit_refused").len(), bench.quarantined().len()), (0, 0));
     assert_eq!(bench.engine.reconcile().unwrap().notices, [""; 0]);
 }
+
+#[test]
+fn while_many_files_are_taken_in_others_get_their_turn() {
+    const CHANGED: usize = 200;
+    let bench = Bench::new();
+    let ids: Vec<TaskId> = (0..CHANGED).map(|_| bench.ready("plain")).collect();
+    for id in &ids {
+        edit(&bench, id, |text| text.replace("title: plain", "title: changed"));
+    }
+    let is_over = AtomicBool::new(false);
+    let turns = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut seen = BTreeSet::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let is_changed = |task: &&Task| task.title == "changed";
+                seen.insert(bench.engine.look(|board| board.tasks().filter(is_changed).count()).unwrap());
+            }
+            seen
+        });
+        bench.engine.reconcile().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+        other.join().unwrap()
+    });
+    let between = turns.iter().filter(|changed| (1..CHANGED).contains(*changed)).count();
+    assert!(between >= 5, "{turns:?}");
+    assert!(ids.iter().all(|id| title(&bench, id) == "changed"));
+}
+
+#[test]
+fn looking_at_everything_ends_when_it_is_not_wanted_any_more() {
+    let bench = Bench::new();
+    let ids: Vec<TaskId> = (0..100).map(|_| bench.ready("plain")).collect();
+    for id in &ids {
+        edit(&bench, id, |text| text.replace("title: plain", "title: changed"));
+    }
+    let is_changed = |id: &&TaskId| title(&bench, id) == "changed";
+    let found = bench.engine.reconcile_while(&|| !is_changed(&&ids[0])).unwrap();
+    let changed = ids.iter().filter(is_changed).count();
+    assert!((1..100).contains(&changed), "{changed}");
+    assert_eq!(found.looked_at, changed);
+    bench.engine.reconcile().unwrap();
+    assert_eq!(ids.iter().filter(is_changed).count(), 100, "the rest is not forgotten");
+}

@@ -146,6 +146,7 @@ impl Life<'_> {
                     reason: String::new(),
                     log: None,
                     rework: self.rng.chance(2),
+                    since: self.rng.chance(2).then_some(task.last_transition_at),
                 };
                 engine.ci(&verdict, &system())?;
             }

@@ -101,8 +101,11 @@ impl Board {
                 value => {
                     let id = value.as_str().and_then(|id| id.parse::<TaskId>().ok());
                     let id = id.ok_or_else(|| refuse("parentId", "a task id, or nothing"))?;
-                    if id == task.id || self.get(&id).is_none() {
+                    if self.get(&id).is_none() {
                         return Err(Refusal::ParentNotFound(id));
+                    }
+                    if let Some(circle) = self.parent_cycle(&task.id, &id) {
+                        return Err(Refusal::ParentCycle(circle));
                     }
                 }
             },

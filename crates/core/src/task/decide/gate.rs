@@ -1,11 +1,14 @@
 //! The gates that no agent opens for itself: the verdict of CI, and a person's yes or no.
 
-use super::{Act, Decided, Moment, expect_text, system};
+use serde_json::Value;
+
+use super::{Act, Decided, Moment, Rules, expect_text, system};
 use crate::event::{Actor, ArtifactRef};
 use crate::ids::TaskId;
 use crate::limits::REASON_CHARS_MAX;
-use crate::task::event::{Approved, CiReported, Rejected, Transitioned};
+use crate::task::event::{Approved, AttemptFailed, CiReported, Rejected, Transitioned};
 use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
+use crate::time::Timestamp;
 
 /// What CI found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct CiVerdict {
     pub log: Option<ArtifactRef>,
     /// Whether a failure goes back to work instead of to a person.
     pub rework: bool,
+    /// When the task came to wait for the run that this is the verdict of. Where it has left since, and come back, another run is waited for.
+    pub since: Option<Timestamp>,
 }
 
 /// A yes.
@@ -38,10 +43,19 @@ pub struct Reject {
 
 impl Board {
     /// Takes the verdict on a task in CI_PENDING, of Baton's own run or of someone who may report it.
-    pub fn ci(&self, verdict: &CiVerdict, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
+    ///
+    /// Work that is sent back was a failed attempt: after the last one a person is asked, or an agent and its checks would go on for ever.
+    pub fn ci(
+        &self,
+        verdict: &CiVerdict,
+        by: &Actor,
+        rules: Rules,
+        moment: Moment,
+    ) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &verdict.task, moment)?;
+        let is_another = verdict.since.is_some_and(|since| since != act.task.last_transition_at);
         // A task that was cancelled or given up keeps its phase, and waits for nothing.
-        if act.task.phase != Phase::CiPending || act.task.status != Status::Review {
+        if act.task.phase != Phase::CiPending || act.task.status != Status::Review || is_another {
             return Err(Refusal::NotInCi { status: act.task.status, phase: act.task.phase });
         }
         let reported = TaskEvent::CiReported(CiReported {
@@ -51,12 +65,18 @@ impl Board {
         });
         act.emit_with(by, &reported, verdict.log.iter().cloned().collect());
         let by = system();
+        if verdict.rework && !verdict.passed {
+            let (attempts, run_id) = (act.task.attempts + 1, act.task.run.as_ref().map(|run| run.id));
+            let reason = "ci_failed".to_owned();
+            let failed = AttemptFailed { attempts, reason, termination: Value::Null, run_id };
+            act.emit(&by, &TaskEvent::AttemptFailed(failed));
+        }
         if verdict.passed {
             act.change_phase(&by, Phase::ReadyForReview, None);
             if !act.task.is_review_required() && act.expect_dependencies_done().is_ok() {
                 act.go(&by, Status::Done, "ci_passed");
             }
-        } else if verdict.rework {
+        } else if verdict.rework && act.task.attempts < rules.max_attempts {
             act.change_phase(&by, Phase::Implementation, None);
             act.go(&by, Status::Ready, "ci_failed");
         } else {

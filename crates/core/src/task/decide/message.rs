@@ -14,7 +14,7 @@ use crate::task::event::{
     Completed, DelegationAnswered, DelegationRequested, Logged, MessageReceived, MessageRejected,
     MessageUnknown, MessageWarning, Transitioned,
 };
-use crate::task::{Board, Outcome, Phase, Status, Task, TaskEvent};
+use crate::task::{Board, Outcome, Phase, Refusal, Status, Task, TaskEvent};
 
 /// A message with what the edge found out about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -344,7 +344,11 @@ fn hand_over(mut act: Act<'_>, told: &Told, request: &HandoffRequest) -> Result<
         Status::Blocked => is_refused || is_operator(from),
         Status::InProgress | Status::Review | Status::Done | Status::Cancelled | Status::Deadletter => false,
     };
-    if !is_free || act.task.id == parent.id {
+    if let Some(circle) = act.board.parent_cycle(&act.task.id, &parent.id) {
+        let detail = Refusal::ParentCycle(circle).to_string();
+        return Err(Rejection::new(Reason::InvalidState, Some(Detail::Text(detail))));
+    }
+    if !is_free {
         let detail = format!("a task in {} cannot be handed over", act.task.status);
         return Err(Rejection::new(Reason::InvalidState, Some(Detail::Text(detail))));
     }

@@ -5,7 +5,7 @@ use crate::event::Actor;
 use crate::ids::TaskId;
 use crate::limits::{LOG_CHARS_MAX, REASON_CHARS_MAX};
 use crate::task::event::{Logged, Transitioned};
-use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
+use crate::task::{BLOCKED_BY_DEPENDENCIES, Board, Phase, Refusal, Status, TaskEvent};
 
 /// Another status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,14 @@ impl Board {
             Status::InProgress => return Err(Refusal::ByClaimOnly),
             Status::Done if act.task.phase == Phase::CiPending => return Err(Refusal::CiPending),
             Status::Done => act.expect_dependencies_done()?,
+            Status::Blocked
+                if asked.reason == BLOCKED_BY_DEPENDENCIES
+                    && self.open_dependencies(&act.task).next().is_none() =>
+            {
+                // Such a block ends when the last of them is done: this one would have no end.
+                let expected = "another reason: none of its dependencies is open".to_owned();
+                return Err(Refusal::Field { field: "reason", expected, got: asked.reason.clone() });
+            }
             Status::Backlog
             | Status::Ready
             | Status::Blocked

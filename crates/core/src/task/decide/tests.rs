@@ -121,19 +121,42 @@ impl Desk {
         Ok(())
     }
 
-    fn ci_passes(&mut self, id: &TaskId) {
-        let task = id.clone();
-        let passed = CiVerdict {
-            task,
-            passed: true,
+    fn ci(&mut self, id: &TaskId, change: impl FnOnce(&mut CiVerdict)) -> Result<(), Refusal> {
+        let mut verdict = CiVerdict {
+            task: id.clone(),
+            passed: false,
             exit_code: None,
             reason: String::new(),
             log: None,
             rework: false,
+            since: None,
         };
+        change(&mut verdict);
         let moment = self.moment();
-        let decided = self.board.ci(&passed, &system(), moment).unwrap();
+        let decided = self.board.ci(&verdict, &system(), self.rules, moment)?;
         self.take(&decided);
+        Ok(())
+    }
+
+    fn ci_passes(&mut self, id: &TaskId) {
+        self.ci(id, |verdict| verdict.passed = true).unwrap();
+    }
+
+    fn move_to(&mut self, id: &TaskId, to: Status, reason: &str) -> Result<(), Refusal> {
+        let asked = Move { task: id.clone(), to, reason: reason.into() };
+        let moment = self.moment();
+        let decided = self.board.transition(&asked, &operator(), moment)?;
+        self.take(&decided);
+        Ok(())
+    }
+
+    fn edit(&mut self, id: &TaskId, fields: &Value) -> Result<(), Refusal> {
+        let fields = fields.as_object().cloned().unwrap();
+        let moment = self.moment();
+        let edit = Edit { task: id.clone(), fields, file: None };
+        let decided = self.board.edit(&edit, &operator(), moment)?;
+        self.take(&decided);
+        Ok(())
     }
 
     fn approve(&mut self, id: &TaskId) -> Result<(), Refusal> {
@@ -208,10 +231,7 @@ fn a_report_without_a_lease_does_not_undo_a_reviewer_and_shortens_nothing() {
     desk.exit(&id, ExitReason::Blocked, None, None).unwrap();
     desk.report(&id, "ada", "done").unwrap();
     assert_eq!(desk.stands(&id), (Status::Blocked, Phase::Blocked), "it is recorded, and moves nothing");
-    let moved = Move { task: id.clone(), to: Status::Review, reason: "sorted out".into() };
-    let moment = desk.moment();
-    let decided = desk.board.transition(&moved, &operator(), moment).unwrap();
-    desk.take(&decided);
+    desk.move_to(&id, Status::Review, "sorted out").unwrap();
     desk.approve(&id).unwrap();
     assert_eq!(desk.stands(&id), (Status::Review, Phase::ReadyForMerge), "one approval is one step");
 }
@@ -255,10 +275,7 @@ fn a_handoff_takes_nobody_else_s_task_over() {
     let part = desk.task(|new| new.parent = Some(other.clone()));
     assert_eq!(reason(desk.send("handoff.request", &part, "ada", &ask(&part, "eve"))), Reason::InvalidState);
     let held = desk.task(|_| {});
-    let hold = Move { task: held.clone(), to: Status::Blocked, reason: "hold".into() };
-    let moment = desk.moment();
-    let decided = desk.board.transition(&hold, &operator(), moment).unwrap();
-    desk.take(&decided);
+    desk.move_to(&held, Status::Blocked, "hold").unwrap();
     assert_eq!(reason(desk.send("handoff.request", &held, "ada", &ask(&held, "eve"))), Reason::InvalidState);
     let free = desk.task(|_| {});
     desk.send("handoff.request", &free, "ada", &ask(&free, "eve")).unwrap();
@@ -349,10 +366,74 @@ fn a_person_does_not_move_past_ci_by_accident() {
     let id = desk.task(|_| {});
     desk.claim(&id, "ada").unwrap();
     desk.exit(&id, ExitReason::Completed, None, None).unwrap();
-    let moved = Move { task: id.clone(), to: Status::Done, reason: "looks fine".into() };
-    let moment = desk.moment();
-    assert_eq!(desk.board.transition(&moved, &operator(), moment), Err(Refusal::CiPending));
+    assert_eq!(desk.move_to(&id, Status::Done, "looks fine"), Err(Refusal::CiPending));
     assert_eq!(desk.approve(&id), Err(Refusal::CiPending));
+}
+
+#[test]
+fn work_that_ci_sends_back_is_a_failed_attempt_and_the_last_one_asks_a_person() {
+    let mut desk = Desk::new();
+    desk.rules.has_ci = true;
+    let id = desk.task(|_| {});
+    for attempt in 1..=3 {
+        desk.claim(&id, "ada").unwrap();
+        desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+        desk.ci(&id, |verdict| verdict.rework = true).unwrap();
+        assert_eq!(desk.board.get(&id).unwrap().attempts, attempt);
+        let expected = match attempt {
+            1 | 2 => (Status::Ready, Phase::Implementation),
+            _ => (Status::Blocked, Phase::Blocked),
+        };
+        assert_eq!(desk.stands(&id), expected, "attempt {attempt}");
+    }
+    desk.move_to(&id, Status::Ready, "try another way").unwrap();
+    assert_eq!(desk.board.get(&id).unwrap().attempts, 0);
+}
+
+#[test]
+fn a_verdict_counts_only_for_the_wait_that_its_run_began_with() {
+    let mut desk = Desk::new();
+    let id = desk.task(|_| {});
+    desk.claim(&id, "ada").unwrap();
+    desk.exit(&id, ExitReason::Completed, None, None).unwrap();
+    let first = desk.board.get(&id).unwrap().last_transition_at;
+    desk.move_to(&id, Status::Blocked, "hold").unwrap();
+    desk.move_to(&id, Status::Review, "go on").unwrap();
+    assert_eq!(desk.stands(&id), (Status::Review, Phase::CiPending));
+    let late = desk.ci(&id, |verdict| (verdict.passed, verdict.since) = (true, Some(first)));
+    assert!(matches!(late, Err(Refusal::NotInCi { .. })), "{late:?}");
+    let now = desk.board.get(&id).unwrap().last_transition_at;
+    desk.ci(&id, |verdict| (verdict.passed, verdict.since) = (true, Some(now))).unwrap();
+}
+
+#[test]
+fn no_task_is_a_part_of_itself() {
+    let mut desk = Desk::new();
+    let top = desk.task(|_| {});
+    let middle = desk.task(|new| new.parent = Some(top.clone()));
+    let low = desk.task(|new| new.parent = Some(middle.clone()));
+    for parent in [&top, &middle, &low] {
+        let refused = desk.edit(&top, &json!({"parentId": parent.as_str()})).unwrap_err();
+        let Refusal::ParentCycle(way) = &refused else { panic!("{refused}") };
+        assert_eq!((way.first(), way.last()), (Some(&top), Some(&top)), "{refused}");
+    }
+    desk.claim(&low, "ada").unwrap();
+    let ask = json!({
+        "taskId": top.as_str(), "parentTaskId": low.as_str(), "fromAgent": "ada", "toAgent": "eve",
+        "dueBy": "2026-02-10T12:00:00.000Z",
+    });
+    assert_eq!(reason(desk.send("handoff.request", &top, "ada", &ask)), Reason::InvalidState);
+    desk.edit(&low, &json!({"parentId": top.as_str()})).unwrap();
+}
+
+#[test]
+fn a_block_that_ends_with_the_dependencies_needs_an_open_one() {
+    let mut desk = Desk::new();
+    let first = desk.task(|_| {});
+    let second = desk.task(|new| new.depends_on = vec![first.clone()]);
+    let alone = desk.move_to(&first, Status::Blocked, "dependencies").unwrap_err();
+    assert!(matches!(alone, Refusal::Field { field: "reason", .. }), "{alone}");
+    desk.move_to(&second, Status::Blocked, "dependencies").unwrap();
 }
 
 #[test]
