@@ -294,3 +294,29 @@ fn a_task_is_edited_by_flags_and_every_edit_is_one_event() {
     assert_eq!(edits, 2);
     home.verifies();
 }
+
+#[test]
+fn a_saved_row_that_somebody_altered_is_not_shown() {
+    let home = Home::new();
+    let id = home.task(&["--priority", "low"]);
+    let shown = home.show(&id);
+    let (path, good) = (home.data().join("index/tasks"), r#""title":"a task""#);
+    let rows = std::fs::read_to_string(&path).unwrap();
+    assert!(rows.contains(good), "{rows}");
+    // Of the same length, so that nothing but the signature tells.
+    std::fs::write(&path, rows.replace(good, &good.replace("a task", "a trap"))).unwrap();
+    assert_eq!(home.show(&id), shown);
+    assert_eq!(home.json(&["task", "ls"])["tasks"][0]["title"], "a task");
+    // Whoever writes next saves it anew.
+    home.run(&["task", "log", &id, "a line"]).expect(0);
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("a trap"));
+    // An earlier row is as well signed, and is not what the file says.
+    let places = home.data().join("index/tasks.places");
+    let first = std::fs::read(&places).unwrap();
+    home.run(&["task", "edit", &id, "--title", "another"]).expect(0);
+    let mut mixed = std::fs::read(&places).unwrap();
+    let end = mixed.len() - 8;
+    mixed[end..].copy_from_slice(&first[end..]);
+    std::fs::write(&places, mixed).unwrap();
+    assert_eq!(home.show(&id)["title"], "another");
+}

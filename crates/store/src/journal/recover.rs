@@ -129,7 +129,8 @@ fn agrees(opened: &Opened, latest: Option<&Checkpoint>) -> bool {
         .is_none_or(|signed| opened.index.frontier(signed.size).is_ok_and(|tree| tree.root() == signed.root))
 }
 
-fn read_identity(disk: &dyn Disk, layout: &Layout) -> Result<LedgerIdentity, OpenError> {
+/// The name and key of a ledger, from its first line.
+pub(crate) fn read_identity(disk: &dyn Disk, layout: &Layout) -> Result<LedgerIdentity, OpenError> {
     let path = layout.segment(1);
     let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let damaged = |why: String| OpenError::Damaged { line: 1, file: file_name(), why };

@@ -1,7 +1,8 @@
 //! The board, saved: one line for each task, so that no command reads the whole journal. A projection: lost, torn or altered, it is made anew.
 //!
 //! Rows are appended as tasks change; the last row of a task counts. A seal closes every save: the position up to which the rows are current,
-//! and a signature of the ledger over all bytes before. What does not end with a good seal is not believed.
+//! and a signature of the ledger over all bytes before. What does not end with a good seal is not believed. Each row has a signature of its own
+//! too, so that one of them can be shown without reading the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,15 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::TaskId;
 use baton_core::task::{Board, Task};
 use baton_ledger::hash::Hasher;
-use baton_ledger::key::{PublicKey, SecretKey};
+use baton_ledger::key::{PublicKey, SecretKey, Signature};
 use serde::{Deserialize, Serialize};
 
 use super::files::Projected;
 use super::places::{Places, places_path};
 use crate::disk::{Disk, DiskFile, Mode, read_file, write_atomic};
+use crate::journal::recover::read_identity;
 use crate::layout::Layout;
 
 /// Largest table that is read: ten times a very large board.
@@ -25,6 +28,9 @@ const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// What a seal's signature is made over, before the digest.
 const SEAL_PREFIX: &[u8] = b"baton/tasks/v1\n";
+
+/// The same for a single row.
+const ROW_PREFIX: &[u8] = b"baton/task/v1\n";
 
 /// A row: a task and how its files were left.
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,7 +117,11 @@ impl Table {
         let mut put = |task: &Task| -> io::Result<()> {
             places.set(&task.id, start + text.len() as u64);
             let row = Row { task: task.clone(), files: projected.get(&task.id).cloned() };
-            text.push_str(&serde_json::to_string(&row).map_err(io::Error::other)?);
+            let row = serde_json::to_string(&row).map_err(io::Error::other)?;
+            let signature = key.sign(&[ROW_PREFIX, row.as_bytes()].concat());
+            text.push_str(&row);
+            text.push(' ');
+            text.push_str(&BASE64.encode(signature.0));
             text.push('\n');
             Ok(())
         };
@@ -131,7 +141,7 @@ impl Table {
             hasher.finish()
         };
         let signature = key.sign(&[SEAL_PREFIX, &digest.0].concat());
-        let seal = format!("{seal}{}\n", base64::engine::general_purpose::STANDARD.encode(signature.0));
+        let seal = format!("{seal}{}\n", BASE64.encode(signature.0));
         self.hasher.update(seal.as_bytes());
         text.push_str(&seal);
         if is_new {
@@ -153,7 +163,13 @@ impl Table {
     }
 }
 
-/// The row of one task, where the table is current: looked up, not searched for, and only good for showing it, because no signature is checked.
+fn is_signed(key: &PublicKey, message: &[u8], signature: &str) -> bool {
+    let signature = BASE64.decode(signature).ok().and_then(|bytes| bytes.try_into().ok());
+    signature.is_some_and(|signature| key.verify_strict(message, &Signature(signature)))
+}
+
+/// The row of one task, where the table is current: looked up, not searched for. Whether a later row says something else is not known here: how its
+/// file was left tells, if it is still as the row has it.
 pub fn look_up(disk: &dyn Disk, layout: &Layout, id: &TaskId) -> Option<(Task, Option<Projected>)> {
     let path = layout.index().join("tasks");
     let offset = Places::find(disk, &places_path(&path), &path, layout, id)?;
@@ -161,7 +177,12 @@ pub fn look_up(disk: &dyn Disk, layout: &Layout, id: &TaskId) -> Option<(Task, O
     let mut bytes = vec![0; ROW_BYTES_MAX.min(usize::try_from(file.length().ok()? - offset).ok()?)];
     file.read_exact_at(&mut bytes, offset).ok()?;
     let line = bytes.split(|byte| *byte == b'\n').next()?;
-    let row: Row = serde_json::from_slice(line).ok()?;
+    let (row, signature) = std::str::from_utf8(line).ok()?.rsplit_once(' ')?;
+    let key = read_identity(disk, layout).ok()?.key;
+    if !is_signed(&key, &[ROW_PREFIX, row.as_bytes()].concat(), signature) {
+        return None;
+    }
+    let row: Row = serde_json::from_str(row).ok()?;
     (row.task.id == *id).then_some((row.task, row.files))
 }
 
@@ -182,9 +203,7 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
         hasher.update(format!("#{pos} {boot} ").as_bytes());
         hasher.finish()
     };
-    let signature = base64::engine::general_purpose::STANDARD.decode(signature).ok()?;
-    let signature = baton_ledger::key::Signature(signature.try_into().ok()?);
-    if !key.verify_strict(&[SEAL_PREFIX, &digest.0].concat(), &signature) {
+    if !is_signed(key, &[SEAL_PREFIX, &digest.0].concat(), signature) {
         return None;
     }
     hasher.update(&bytes[seal_at..]);
@@ -205,7 +224,8 @@ fn read(bytes: &[u8], key: &PublicKey, path: &Path) -> Option<Loaded> {
     }
     let (mut board, mut projected) = (Board::default(), BTreeMap::new());
     for line in last.values() {
-        let row: Row = serde_json::from_str(line).ok()?;
+        let (row, _) = line.rsplit_once(' ')?;
+        let row: Row = serde_json::from_str(row).ok()?;
         if let Some(files) = row.files {
             projected.insert(row.task.id.clone(), files);
         }
