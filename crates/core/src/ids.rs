@@ -119,7 +119,9 @@ macro_rules! debug_as_display {
         }
     )*};
 }
-debug_as_display!(Uuid7, EventId, TraceId, Digest, KeyId, LedgerId, RunId, SessionId);
+debug_as_display!(
+    Uuid7, EventId, TraceId, Digest, KeyId, LedgerId, RunId, SessionId, StreamId, ToolRunId, HookRunId
+);
 
 /// Declares an identifier that is a prefix and a UUID of version 7.
 macro_rules! uuid_id {
@@ -173,6 +175,19 @@ uuid_id!(
 uuid_id!(
     /// The identity of one supervised conversation with an agent.
     SessionId, "sess_", "a session id (sess_ and a UUID of version 7)"
+);
+
+uuid_id!(
+    /// The identity of one request to a model or agent, and of what streams back.
+    StreamId, "turn_", "a stream id (turn_ and a UUID of version 7)"
+);
+uuid_id!(
+    /// The identity of one call of a tool, however often it is tried.
+    ToolRunId, "toolrun_", "a tool run id (toolrun_ and a UUID of version 7)"
+);
+uuid_id!(
+    /// The identity of one hook after one batch of tools, however often it is tried.
+    HookRunId, "hookrun_", "a hook run id (hookrun_ and a UUID of version 7)"
 );
 
 /// The identity of a trace: the reserved `ledger`, or `trc_` and a UUID of version 7.
@@ -425,7 +440,9 @@ text_id!(
         && b[8..51].iter().all(|c| c.is_ascii_alphanumeric() || b"+/".contains(c))
 );
 
-crate::as_text!(EventId, TraceId, RunId, SessionId, Digest, AgentName, Token, TaskId);
+crate::as_text!(
+    EventId, TraceId, RunId, SessionId, StreamId, ToolRunId, HookRunId, Digest, AgentName, Token, TaskId
+);
 
 #[cfg(test)]
 mod tests {

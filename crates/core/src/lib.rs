@@ -28,11 +28,14 @@ pub mod event;
 pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod moment;
 pub mod offer;
 pub mod protocol;
 pub mod roles;
+pub mod session;
 pub mod task;
 pub mod time;
+mod words;
 
 pub use event::{Actor, ArtifactRef, Durability, Event, EventType, KeyGrant, Payload, Seen};
 pub use ids::{

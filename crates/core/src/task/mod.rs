@@ -22,4 +22,6 @@ pub use event::TaskEvent;
 pub use model::{Handoff, Lease, Reported, Routing, Run, RunEnd, Said, Signalled, Task, Worker};
 pub use papers::Papers;
 pub use refusal::Refusal;
-pub use words::{Outcome, Phase, Priority, Status, UnknownWord};
+pub use words::{Outcome, Phase, Priority, Status};
+
+pub use crate::words::UnknownWord;

@@ -1,51 +1,6 @@
 //! The words of a task that people, files and agents use: statuses, phases, priorities, outcomes.
 
-use std::fmt;
-use std::str::FromStr;
-
-/// Why a text is none of a set of words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, got {got:?}")]
-pub struct UnknownWord {
-    pub expected: &'static str,
-    pub got: String,
-}
-
-/// Declares an enum whose variants are written as fixed words.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $expected:literal { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$vdoc])* $variant),+ }
-
-        impl $name {
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word),+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
-                match text {
-                    $($word => Ok($name::$variant),)+
-                    _ => Err(UnknownWord { expected: $expected, got: text.chars().take(80).collect() }),
-                }
-            }
-        }
-
-        crate::as_text!($name);
-    };
-}
+use crate::words::words;
 
 words!(
     /// Where a task stands; also the name of the folder that its file is in.

@@ -28,16 +28,10 @@ use super::board::Board;
 use super::event::{LeaseEnded, PhaseChanged, Transitioned};
 use super::{Phase, Refusal, Status, Task, TaskEvent};
 use crate::event::{Actor, ArtifactRef, Event, Payload};
-use crate::ids::{AgentName, EventId, RunId, TaskId, TraceId, Uuid7};
+use crate::ids::{AgentName, RunId, TaskId, TraceId};
+pub use crate::moment::{Ids, Moment};
 use crate::roles::{OWN_AGENT, Role};
 use crate::time::Timestamp;
-
-/// When something is decided, and the random bytes that ids are made of: everything a decision takes from outside besides the input.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    pub now: Timestamp,
-    pub seed: [u8; 10],
-}
 
 /// Facts to record, and who should hear of them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -82,39 +76,6 @@ pub fn executor(agent: &AgentName) -> Actor {
         return operator();
     }
     Actor { agent: agent.clone(), role: Role::Executor, key: None }
-}
-
-/// Makes ids of a moment: each different, all the same in replay.
-#[derive(Debug, Clone)]
-pub struct Ids {
-    moment: Moment,
-    count: u16,
-}
-
-impl Ids {
-    pub fn new(moment: Moment) -> Self {
-        Ids { moment, count: 0 }
-    }
-
-    fn uuid(&mut self) -> Uuid7 {
-        let mut random = self.moment.seed;
-        let count = u16::from_be_bytes([random[8], random[9]]).wrapping_add(self.count);
-        random[8..].copy_from_slice(&count.to_be_bytes());
-        self.count = self.count.wrapping_add(1);
-        Uuid7::from_parts(self.moment.now, random)
-    }
-
-    pub fn event(&mut self) -> EventId {
-        EventId::new(self.uuid())
-    }
-
-    pub fn run(&mut self) -> RunId {
-        RunId::new(self.uuid())
-    }
-
-    pub fn trace(&mut self) -> TraceId {
-        TraceId::Work(self.uuid())
-    }
 }
 
 /// One decision about one task in the making.

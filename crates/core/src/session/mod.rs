@@ -1,0 +1,31 @@
+//! A session: one supervised conversation with one agent, as a machine without I/O.
+//!
+//! [`Machine::handle`] takes an [`Input`], a moment and gives a [`Decision`]: what has become true, in order, and what is to be done now. What is done
+//! comes back as another input; that is the only loop. `transitions.md` has the table of states, `README.md` the shape.
+
+mod effect;
+mod event;
+mod hooks;
+mod input;
+mod machine;
+mod model;
+mod permission;
+mod retry;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod turn;
+mod view;
+mod words;
+
+pub use effect::{Decision, Effect, Sent};
+pub use event::{SessionEvent, Stated};
+pub use hooks::{FailurePolicy, Hook, ToolFilter};
+pub use input::{Input, StreamEnd};
+pub use machine::{Machine, Rules, ToolsBy};
+pub use model::{HookRun, Permission, PermissionKind, SessionError, ToolCall, ToolRun};
+pub use permission::Answer;
+pub use tools::is_mutating;
+pub use view::View;
+pub use words::{ErrorCode, ErrorSource, Reason, RetryTarget, RunStatus, StateKind};
