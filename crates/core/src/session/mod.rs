@@ -4,6 +4,7 @@
 //! comes back as another input; that is the only loop. `transitions.md` has the table of states, `README.md` the shape.
 
 mod effect;
+mod ending;
 mod event;
 mod hooks;
 mod input;
@@ -11,6 +12,7 @@ mod machine;
 mod model;
 mod permission;
 mod retry;
+mod stderr;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -20,12 +22,14 @@ mod view;
 mod words;
 
 pub use effect::{Decision, Effect, Sent};
+pub use ending::{Cause, EndReason, Ended, ProcessEnd, SessionEndedData, Signal, TerminatedBy};
 pub use event::{SessionEvent, Stated};
 pub use hooks::{FailurePolicy, Hook, ToolFilter};
 pub use input::{Input, StreamEnd};
 pub use machine::{Machine, Rules, ToolsBy};
 pub use model::{HookRun, Permission, PermissionKind, SessionError, ToolCall, ToolRun};
 pub use permission::Answer;
+pub use stderr::{StderrCapture, StderrOutput};
 pub use tools::is_mutating;
 pub use view::View;
 pub use words::{ErrorCode, ErrorSource, Reason, RetryTarget, RunStatus, StateKind};
