@@ -14,7 +14,6 @@ mod ids;
 mod input;
 mod limits;
 mod lines;
-mod nearest;
 mod notices;
 mod serve;
 mod task_args;

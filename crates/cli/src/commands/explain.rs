@@ -6,7 +6,7 @@ use crate::args::Explain;
 use crate::commands::Ended;
 use crate::error::{CliError, Code, pages};
 use crate::exit::Exit;
-use crate::nearest::nearest;
+use baton_core::nearest::nearest;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
 
