@@ -61,7 +61,8 @@ impl Engine {
                 } else if let Ok(id) = name.parse() {
                     folders.entry(id).or_default().push(*status);
                 } else if is_task_like(&name) {
-                    let notice = format!("{path} is not a task's file: its name is no task id");
+                    let place = self.place(&path);
+                    let notice = format!("{place} is not a task's file: its name is no task id");
                     state.tell_once(path, notice);
                 }
             }
@@ -207,7 +208,7 @@ impl Engine {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     // A directory, a pipe, something without end or rights: nothing to read, and not to be lost.
-                    state.notices.push(format!("{path} cannot be read: {error}"));
+                    state.notices.push(format!("{} cannot be read: {error}", self.place(&path)));
                     if is_known {
                         self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                         state.projected.remove(id);
