@@ -28,6 +28,7 @@ pub mod event;
 pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod nearest;
 pub mod offer;
 pub mod protocol;
 pub mod roles;
