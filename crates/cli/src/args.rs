@@ -7,7 +7,9 @@ use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
 use crate::config::Flag;
 use crate::task_args::{Ci, ExitSignal, Send, Task};
+use crate::trace_args::Trace;
 use crate::ui::color::When;
+use crate::words::roles;
 
 /// Hand work from one coding agent to the next, and prove what happened
 ///
@@ -52,9 +54,10 @@ pub(crate) struct Globals {
 pub(crate) enum Command {
     /// Make a data directory here
     ///
-    /// Makes `.baton` (or --data-dir) with an empty ledger, a key that signs for it, and a
-    /// `baton.toml` that names the agent programs found on PATH. The private key is kept outside,
-    /// in the state directory: BATON_STATE_DIR, else `baton` in XDG_STATE_HOME or ~/.local/state.
+    /// Makes `.baton` (or --data-dir) with an empty ledger, a key that signs for it,
+    /// and a `baton.toml` that names the agent programs found on PATH. The private key
+    /// is kept outside, in the state directory: BATON_STATE_DIR, else `baton` in
+    /// XDG_STATE_HOME or ~/.local/state.
     ///
     /// Example:
     ///   baton init
@@ -62,9 +65,10 @@ pub(crate) enum Command {
     Init,
     /// Show the life of a task in a throw-away directory
     ///
-    /// A task is created, claimed, handed over in part, and passes CI and review; two other agents die
-    /// and their tasks are recovered; then the trace is verified and one event proved. Every command is
-    /// run by real processes and shown with what it prints. Nothing is left behind.
+    /// A task is created, claimed, handed over in part, and passes CI and review; two
+    /// other agents die and their tasks are recovered; then the trace is verified and
+    /// one event proved. Every command is run by real processes and shown with what it
+    /// prints. Nothing is left behind.
     ///
     /// Example:
     ///   baton demo
@@ -72,31 +76,47 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Create tasks, take them, move them, approve them
     ///
-    /// A task is a Markdown file in the data directory that you can read and edit; what happened to it is in
-    /// the ledger. Any unique beginning of an id will do, with or without `TASK-`.
+    /// A task is a Markdown file in the data directory that you can read and edit; what
+    /// happened to it is in the ledger. A new task waits in backlog until it is ready;
+    /// an agent claims it and works on it; it goes to review and is done once it is
+    /// approved. Any unique beginning of an id will do, with or without `TASK-`.
     ///
     /// Example:
     ///   baton task new "Fix the login" --ready
     ///   baton task ls
+    ///   baton task show 2026-02-09-057
     #[command(verbatim_doc_comment, subcommand)]
     Task(Task),
-    /// Route one AOF/1 message of an agent
+    /// Hand in one message of an agent, such as a report (AOF/1)
     ///
-    /// Prints whether it was accepted, and if not why. Exit code 4: it was refused.
+    /// Reads one JSON object from a file or from standard input, and prints whether it
+    /// was accepted, and if not why. `docs/protocol/aof.md` describes the five types of
+    /// messages. Exit code 4: it was refused.
     ///
     /// Example:
     ///   baton send report.json
+    ///   echo '{"protocol":"aof","version":1,"type":"status.update",
+    ///   "taskId":"TASK-2026-02-09-057","fromAgent":"ada","toAgent":"baton",
+    ///   "sentAt":"2026-02-09T10:00:00Z","payload":{"agentId":"ada",
+    ///   "taskId":"TASK-2026-02-09-057","progress":"half done"}}' | baton send
     #[command(verbatim_doc_comment)]
     Send(Send),
     /// Check or submit the signal with which an agent ends a phase
     ///
-    /// Off unless AGENT_EXIT_PROTOCOL_ENABLED is true, 1 or yes.
+    /// An agent that has finished its phase says so in a small JSON object;
+    /// `docs/protocol/exit-signal.md` describes it. Off unless the variable
+    /// AGENT_EXIT_PROTOCOL_ENABLED is true, 1 or yes; where `baton serve` runs, in its
+    /// surroundings.
     ///
     /// Example:
+    ///   baton exit check signal.json
     ///   baton exit submit --task TASK-2026-02-09-057 signal.json
     #[command(verbatim_doc_comment, subcommand)]
     Exit(ExitSignal),
     /// Report what CI found about a task
+    ///
+    /// For checks that run elsewhere. Where `ci.command` is configured, `baton serve`
+    /// runs it and reports.
     ///
     /// Example:
     ///   baton ci report TASK-2026-02-09-057 --passed
@@ -104,14 +124,19 @@ pub(crate) enum Command {
     Ci(Ci),
     /// Write and read traces: the record of one piece of work
     ///
-    /// Any unique beginning of an id will do, with or without `trc_` and `evt_`.
+    /// A trace is a chain of events that agents record and sign. Every task has one of
+    /// its own. Any unique beginning of an id will do, with or without `trc_` and
+    /// `evt_`.
     ///
     /// Example:
     ///   TRACE=$(baton trace new --title "Fix the login")
-    ///   echo '{"type":"note","payload":{"text":"started"}}' | baton trace append $TRACE --agent me
+    ///   echo '{"type":"note"}' | baton trace append $TRACE --agent me
     #[command(verbatim_doc_comment, subcommand)]
     Trace(Trace),
     /// Manage the keys that agents sign with
+    ///
+    /// Whoever has a key signs what it records, so that nobody else can speak in its
+    /// name.
     ///
     /// Example:
     ///   baton agent key planner-1 --role planner
@@ -122,16 +147,19 @@ pub(crate) enum Command {
     /// With --json each line is the record exactly as it is stored.
     ///
     /// Example:
-    ///   baton events --follow --type note
+    ///   baton events --task TASK-2026-02-09-057
+    ///   baton events --follow --type task.transitioned
     #[command(verbatim_doc_comment)]
     Events(Events),
     /// Verify a ledger, a trace, a bundle or a proof, offline
     ///
-    /// Needs nothing but the bytes and writes nothing. Without a target it verifies the data
-    /// directory in use. A checkpoint and a key that you kept elsewhere show what the input alone
-    /// cannot: that its end is not cut off, and that it is the ledger you know.
+    /// Needs nothing but the bytes and writes nothing. Without a target it verifies the
+    /// data directory in use. A checkpoint and a key that you kept elsewhere show what
+    /// the input alone cannot: that its end is not cut off, and that it is the ledger
+    /// you know.
     ///
-    /// Exit code 0: it passes (warnings are printed). 7: it fails. 8: it cannot be told.
+    /// Exit code 0: it passes (warnings are printed). 7: it fails. 8: it cannot be
+    /// told.
     ///
     /// Example:
     ///   baton verify .baton --checkpoint kept.txt --trust keys.txt
@@ -141,44 +169,55 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Rebuild the state from the ledger and compare it with the live one
     ///
-    /// Reads every event from the first on and takes no lock. Exit code 7 where they differ.
+    /// Reads every event from the first on and takes no lock. Exit code 7 where they
+    /// differ.
     ///
     /// Example:
+    ///   baton replay
     ///   baton replay --until 1000
     #[command(verbatim_doc_comment)]
     Replay(Replay),
     /// Check the installation, and mend what can be mended
     ///
-    /// Each line is a verdict; what can be done about it stands below it. Whether events were altered
-    /// is not looked at here: `baton verify` reads all of them. Exit code 1 if anything fails.
+    /// Each line is a verdict; what can be done about it stands below it. Whether
+    /// events were altered is not looked at here: `baton verify` reads all of them.
+    /// Exit code 1 if anything fails.
     ///
     /// Example:
+    ///   baton doctor
     ///   baton doctor --fix
     #[command(verbatim_doc_comment)]
     Doctor(Doctor),
-    /// Own the data directory, do what is due, and take other commands
+    /// Run the server: recover tasks, take in edits, run the checks
     ///
-    /// As long as it runs, every command that writes is done by it: with the same output and the same
-    /// exit code, and without waiting for others. Leases and heartbeats that run out are acted on, and
-    /// what a person changes in the files of tasks is taken in. Ctrl-C or SIGTERM ends it.
+    /// As long as it runs, it owns the data directory. It acts on leases and heartbeats
+    /// that run out, takes in what a person changes in the files of tasks, runs
+    /// `ci.command` and delivers notifications.
+    ///
+    /// Every other command that writes is done by it: with the same output and the same
+    /// exit code, and without waiting for others. Its configuration rules then; a
+    /// command whose --set differs says so. Ctrl-C or SIGTERM ends it.
     ///
     /// Example:
     ///   baton serve
+    ///   baton serve --set scheduler.lease_ttl=30m
     #[command(verbatim_doc_comment)]
     Serve(Serve),
     /// Show the configuration and where it comes from
     ///
-    /// A flag comes before a BATON_ variable, that before `baton.toml` in the data directory, that before
-    /// `baton/config.toml` in XDG_CONFIG_HOME or ~/.config, that before what is built in.
+    /// The first of these that has a key counts: --set, its BATON_ variable,
+    /// `baton.toml` in the data directory, `baton/config.toml` in XDG_CONFIG_HOME or
+    /// ~/.config, what is built in. `docs/reference/config.md` lists the keys.
     ///
     /// Example:
     ///   baton config show --origin
+    ///   BATON_SCHEDULER_POLL=2s baton serve
     #[command(verbatim_doc_comment, subcommand)]
     Config(Config),
     /// See which notifications could not be delivered, and try again
     ///
-    /// People are told when a task comes to review, is blocked, done or given up: by `notify.command` and
-    /// `notify.webhook` of the configuration.
+    /// People are told when a task comes to review, is blocked, done or given up: by
+    /// `notify.command` and `notify.webhook` of the configuration.
     ///
     /// Example:
     ///   baton notify ls
@@ -189,6 +228,7 @@ pub(crate) enum Command {
     /// Without a code it lists them all.
     ///
     /// Example:
+    ///   baton explain T004
     ///   baton explain TAIL_CUT
     #[command(verbatim_doc_comment)]
     Explain(Explain),
@@ -218,146 +258,14 @@ pub(crate) struct Demo {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Trace {
-    /// Start a trace and print its id
-    ///
-    /// Example:
-    ///   baton trace new --title "Fix the login"
-    #[command(verbatim_doc_comment)]
-    New(TraceNew),
-    /// List the traces
-    #[command(verbatim_doc_comment)]
-    Ls,
-    /// Show the events of a trace
-    ///
-    /// Example:
-    ///   baton trace show trc_0192f0c1 --json
-    #[command(verbatim_doc_comment)]
-    Show(TraceId),
-    /// Append events to a trace
-    ///
-    /// Takes one event, a JSON array (one decision: all or nothing), or one event per line (each its own
-    /// decision), and prints each record once it is durable. Members of an event:
-    ///   type, payload, artifacts, seen, task, run, session, fence, id, at, actor, sig, trace, v
-    /// Only `type` is needed; `trace` and `v`, where given, say the trace named here and 1. An artifact
-    /// is {"path"} of a file to store, or the {"sha256", "bytes", "media_type", "name"} of one that is
-    /// stored. Signed with the agent's key; an event that already has `sig` is checked and taken as it
-    /// is. Only an agent that never had a key may do without, for types that need no signature.
-    ///
-    /// Example:
-    ///   echo '{"type":"note","payload":{"text":"started"}}' | baton trace append trc_0192f0c1 --agent me
-    #[command(verbatim_doc_comment)]
-    Append(TraceAppend),
-    /// Prove that an event is in the ledger, or that the ledger only grew
-    ///
-    /// Prints a proof that `baton verify --proof` checks with nothing else at hand.
-    ///
-    /// Example:
-    ///   baton trace prove evt_0192f0c1 > event.proof
-    ///   baton trace prove --consistency kept.txt > growth.proof
-    #[command(verbatim_doc_comment)]
-    Prove(TraceProve),
-    /// Write a trace with all that verifies it into one file
-    ///
-    /// Two exports at the same size of the ledger are equal to the byte.
-    ///
-    /// Example:
-    ///   baton trace export trc_0192f0c1 -o login.bundle
-    #[command(verbatim_doc_comment)]
-    Export(TraceExport),
-    /// Sign the present head of the ledger, or of one trace, and print it
-    ///
-    /// Whoever keeps a copy can later show that the history was rewritten or cut.
-    ///
-    /// Example:
-    ///   baton trace checkpoint > kept.txt
-    #[command(verbatim_doc_comment)]
-    Checkpoint(TraceCheckpoint),
-    /// End a trace: nothing can be appended to it afterwards
-    ///
-    /// Example:
-    ///   baton trace close trc_0192f0c1 --reason "merged"
-    #[command(verbatim_doc_comment)]
-    Close(TraceClose),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceNew {
-    /// Say in a line what the work is
-    #[arg(long, value_name = "TITLE")]
-    pub(crate) title: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceId {
-    /// Name the trace by its id, or by a unique beginning of it
-    #[arg(value_name = "ID")]
-    pub(crate) trace: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceAppend {
-    #[command(flatten)]
-    pub(crate) id: TraceId,
-    /// Read events from this file, or from standard input for -
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
-    /// Act as this agent [default: operator]
-    #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: Option<AgentName>,
-    /// Act in this role [default: what the event's type requires if the agent's key has it, else the
-    /// first role of its key; without a key executor, for the operator operator]
-    #[arg(long, value_name = "ROLE")]
-    pub(crate) role: Option<Role>,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct TraceProve {
-    /// Name the event by its id, or by a unique beginning of it
-    #[arg(value_name = "EVENT")]
-    pub(crate) event: Option<String>,
-    /// Prove growth since this checkpoint: a file with one, or a number of events
-    #[arg(long, value_name = "OLD")]
-    pub(crate) consistency: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceExport {
-    #[command(flatten)]
-    pub(crate) id: TraceId,
-    /// Write the bundle to this file, or to standard output for -
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Leave the artifacts out; only their hashes are in the bundle then
-    #[arg(long)]
-    pub(crate) no_artifacts: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceCheckpoint {
-    /// Sign the head of this trace instead of the whole ledger's
-    #[arg(value_name = "ID")]
-    pub(crate) trace: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TraceClose {
-    #[command(flatten)]
-    pub(crate) id: TraceId,
-    /// Say why the trace ends
-    #[arg(long, value_name = "REASON")]
-    pub(crate) reason: String,
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     /// Make, show, rotate or revoke the key of an agent
     ///
-    /// Makes a key where the agent has none, and shows it otherwise. The private half is kept in the
-    /// state directory (BATON_STATE_DIR; `baton init --help` tells more). With --public the agent keeps
-    /// its private key to itself and only the public half is registered. What was signed before a
-    /// rotation or a revocation stays valid; what is signed afterwards is refused.
+    /// Makes a key where the agent has none, and shows it otherwise. The private half
+    /// is kept in the state directory (BATON_STATE_DIR; `baton init --help` tells
+    /// more). With --public the agent keeps its private key to itself and only the
+    /// public half is registered. What was signed before a rotation or a revocation
+    /// stays valid; what is signed afterwards is refused.
     ///
     /// Example:
     ///   baton agent key planner-1 --role planner
@@ -372,7 +280,7 @@ pub(crate) struct AgentKey {
     #[arg(value_name = "AGENT")]
     pub(crate) agent: AgentName,
     /// Allow the key to sign in this role; may be repeated [default: executor]
-    #[arg(long, value_name = "ROLE", value_delimiter = ',')]
+    #[arg(long, value_name = "ROLE", value_parser = roles(), value_delimiter = ',')]
     pub(crate) role: Vec<Role>,
     /// Register the public key in this file instead of making one
     #[arg(long, value_name = "FILE")]
@@ -441,14 +349,14 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Start no agents by itself
+    /// Do not start agents for tasks that are ready
     #[arg(long)]
     pub(crate) no_dispatch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Mend what can be mended: torn tail, index, permissions of keys
+    /// Mend what can be mended: a write that was cut off, the index, permissions of keys
     #[arg(long)]
     pub(crate) fix: bool,
 }
@@ -456,14 +364,23 @@ pub(crate) struct Doctor {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Notify {
     /// List what was given up
+    ///
+    /// Example:
+    ///   baton notify ls
     #[command(verbatim_doc_comment)]
     Ls,
     /// Try what was given up again
+    ///
+    /// Example:
+    ///   baton notify retry
     #[command(verbatim_doc_comment)]
     Retry,
     /// Deliver what waits, and end
     ///
     /// Done by itself after every command that moved a task, and by `baton serve`.
+    ///
+    /// Example:
+    ///   baton notify flush
     #[command(verbatim_doc_comment)]
     Flush(NotifyFlush),
 }
@@ -500,7 +417,8 @@ pub(crate) struct Man {
 pub(crate) enum Config {
     /// Show every key with its value, as TOML
     ///
-    /// Works without a data directory too; what is set there is missing then. Passwords are masked.
+    /// Works without a data directory too; what is set there is missing then. Passwords
+    /// are masked.
     ///
     /// Example:
     ///   baton config show --origin
@@ -527,7 +445,7 @@ pub(crate) fn set_flag() -> Arg {
     Arg::new("set")
         .long("set")
         .value_name("KEY=VALUE")
-        .help("Use this value for a key of the configuration; may be repeated")
+        .help("Use this value for a key of the configuration, such as scheduler.poll=5s; may be repeated")
         .help_heading("Global options")
         .action(ArgAction::Append)
         .value_parser(parse_setting)

@@ -261,6 +261,13 @@ impl Context {
         config::load(data_dir, &self.env, &self.flags)
     }
 
+    /// What the command line sets and the process that owns the data directory does not heed. What is wrong with it says the command itself.
+    pub(crate) fn unheeded(&self) -> Vec<String> {
+        let Some(owner) = self.owner.as_ref().filter(|_| !self.flags.is_empty()) else { return Vec::new() };
+        let theirs = self.config(Some(owner.workspace.layout.root()));
+        theirs.map(|theirs| owner.unheeded(&self.flags, &theirs)).unwrap_or_default()
+    }
+
     /// The whole configuration, typed.
     pub(crate) fn settings(&self, data_dir: Option<&Path>) -> Result<Settings, CliError> {
         Ok(self.config(data_dir)?.settings())

@@ -78,6 +78,19 @@ mod tests {
     }
 
     #[test]
+    fn help_fits_a_terminal_and_shows_an_example() {
+        let mut check = |command: &clap::Command| {
+            let (name, about) = (command.get_name(), command.get_long_about());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            assert!(about.contains("\nExample:\n  "), "{name} has no example");
+            // Wider lines would be broken a second time.
+            let wide = about.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(wide, None, "{name}");
+        };
+        each(&Cli::command(), &mut check);
+    }
+
+    #[test]
     fn first_help_lines_are_short_and_have_no_full_stop() {
         let mut check = |command: &clap::Command| {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();

@@ -14,12 +14,13 @@ mod ids;
 mod input;
 mod limits;
 mod lines;
-mod nearest;
 mod notices;
 mod serve;
 mod task_args;
 mod tasks;
+mod trace_args;
 mod ui;
+mod words;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};

@@ -8,44 +8,51 @@ use baton_core::task::{Phase, Priority, Status};
 use baton_core::{AgentName, TaskId, Token};
 use clap::{Args, Subcommand};
 
+use crate::words::{first_phases, priorities, statuses};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
     /// Create a task and print its id
     ///
-    /// In backlog, or with --ready where agents may take it. The text is read from a file with -f,
-    /// or from standard input with -f -.
+    /// It starts in backlog; with --ready agents may take it at once. Its text is read
+    /// from a file with -f, or from standard input with -f -.
     ///
     /// Example:
     ///   baton task new "Fix the login" --ready --priority high
+    ///   baton task new "Fix the login" -f description.md
     #[command(verbatim_doc_comment)]
     New(TaskNew),
     /// List tasks
     ///
     /// Example:
-    ///   baton task ls --status review
+    ///   baton task ls
+    ///   baton task ls --status ready,in-progress
     #[command(verbatim_doc_comment)]
     Ls(TaskLs),
     /// Show a task with its text
     ///
     /// Example:
-    ///   baton task show TASK-2026-02-09-057 --json
+    ///   baton task show TASK-2026-02-09-057
+    ///   baton task show 2026-02-09-057 --json
     #[command(verbatim_doc_comment)]
     Show(TaskName),
     /// Move a task to another status
     ///
-    /// The status that it has already is a success that changes nothing. To in-progress a task gets
-    /// by `baton task claim` alone.
+    /// To the status that it has already: a success that changes nothing. Only
+    /// `baton task claim` moves a task to in-progress.
     ///
     /// Example:
+    ///   baton task move TASK-2026-02-09-057 ready --reason "worth doing now"
     ///   baton task move TASK-2026-02-09-057 blocked --reason "waiting for credentials"
     #[command(verbatim_doc_comment)]
     Move(TaskMove),
     /// Change a task: by flags, or in your editor
     ///
-    /// Without flags the task's file is opened in VISUAL or EDITOR and then taken in, field by field.
-    /// You may edit the file at any other time too.
+    /// Without flags the task's file is opened in VISUAL or EDITOR and then taken in,
+    /// field by field. You may edit the file at any other time too.
     ///
     /// Example:
+    ///   baton task edit TASK-2026-02-09-057
     ///   baton task edit TASK-2026-02-09-057 --priority critical
     #[command(verbatim_doc_comment)]
     Edit(TaskEdit),
@@ -63,11 +70,13 @@ pub(crate) enum Task {
     Retry(TaskName),
     /// Let a task in review through
     ///
-    /// From review to merge, from merge to done; with --all to its end. A task that came to review by a
-    /// report alone is done with one approval. Signed with the operator's key.
+    /// The first approval lets it be merged, the second one makes it done; --all does
+    /// both. A task that came to review by a report alone is done with one. Recorded
+    /// with the signature of the operator's key.
     ///
     /// Example:
     ///   baton task approve TASK-2026-02-09-057
+    ///   baton task approve TASK-2026-02-09-057 --all
     #[command(verbatim_doc_comment)]
     Approve(TaskApprove),
     /// Send a task in review back to work
@@ -78,16 +87,19 @@ pub(crate) enum Task {
     Reject(TaskReject),
     /// Take a task for an agent, and print the lease
     ///
-    /// One agent holds a task at a time. The fence grows with every claim; whoever shows an older one is
-    /// refused. Exit code 5: somebody else holds it.
+    /// One agent holds a task at a time, and keeps it as long as it beats
+    /// (`baton task beat`). The fence is a number that grows with every claim: whoever
+    /// shows an older one has lost the task and is refused. Exit code 5: somebody else
+    /// holds it.
     ///
     /// Example:
     ///   baton task claim TASK-2026-02-09-057 --agent swe-backend --ttl 10m
     #[command(verbatim_doc_comment)]
     Claim(TaskClaim),
-    /// Keep a lease alive
+    /// Say that the agent is alive, and keep the task
     ///
-    /// Exit code 5: the lease is somebody else's by now, and so is the work.
+    /// Whoever is silent for longer than `scheduler.heartbeat_ttl` loses the task to
+    /// the next one. Exit code 5: it is somebody else's by now, and so is the work.
     ///
     /// Example:
     ///   baton task beat TASK-2026-02-09-057 --agent swe-backend --fence 3
@@ -128,8 +140,8 @@ pub(crate) struct TaskNew {
     /// Mark it with a word; may be repeated
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// Say how soon: critical, high, normal or low
-    #[arg(long, value_name = "PRIORITY", default_value = "normal")]
+    /// Say how soon
+    #[arg(long, value_name = "PRIORITY", value_parser = priorities(), default_value = "normal")]
     pub(crate) priority: Priority,
     /// Let it wait until this task is done; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
@@ -143,8 +155,8 @@ pub(crate) struct TaskNew {
     /// Have it planned, reviewed and audited by agents with keys of their own
     #[arg(long)]
     pub(crate) guarded: bool,
-    /// Start in this phase: DRAFT or IMPLEMENTATION
-    #[arg(long, value_name = "PHASE", default_value = "IMPLEMENTATION")]
+    /// Start in this phase
+    #[arg(long, value_name = "PHASE", value_parser = first_phases(), default_value = "IMPLEMENTATION")]
     pub(crate) phase: Phase,
     /// Let agents take it at once
     #[arg(long)]
@@ -160,7 +172,7 @@ pub(crate) struct TaskNew {
 #[derive(Debug, Args)]
 pub(crate) struct TaskLs {
     /// Show only tasks of this status; may be repeated
-    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
+    #[arg(long, value_name = "STATUS", value_parser = statuses(), value_delimiter = ',')]
     pub(crate) status: Vec<Status>,
 }
 
@@ -169,7 +181,7 @@ pub(crate) struct TaskMove {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// Name the status
-    #[arg(value_name = "STATUS")]
+    #[arg(value_name = "STATUS", value_parser = statuses())]
     pub(crate) status: Status,
     /// Say why
     #[arg(long, value_name = "REASON")]
@@ -184,7 +196,7 @@ pub(crate) struct TaskEdit {
     #[arg(long, value_name = "TITLE")]
     pub(crate) title: Option<String>,
     /// Give it another priority
-    #[arg(long, value_name = "PRIORITY")]
+    #[arg(long, value_name = "PRIORITY", value_parser = priorities())]
     pub(crate) priority: Option<Priority>,
     /// Let only this agent take it
     #[arg(long, value_name = "AGENT")]
@@ -277,12 +289,13 @@ pub(crate) enum ExitSignal {
     Check(ExitCheck),
     /// Submit the exit signal of whoever holds a task
     ///
-    /// The phase ends, the lease is released, and a fresh agent may take the next phase. Sent again, it is
-    /// answered in the same way and changes nothing. An agent shows its name and its fence, so that a signal
-    /// that comes too late does not end somebody else's work.
+    /// The phase ends, the lease is released, and a fresh agent may take the next
+    /// phase. Sent again, it is answered in the same way and changes nothing. An agent
+    /// shows its name and its fence, so that a signal that comes too late does not end
+    /// somebody else's work.
     ///
     /// Example:
-    ///   baton exit submit --task TASK-2026-02-09-057 --agent swe-backend --fence 3 signal.json
+    ///   baton exit submit --task TASK-2026-02-09-057 --agent ada --fence 3 signal.json
     #[command(verbatim_doc_comment)]
     Submit(ExitSubmit),
 }
@@ -315,7 +328,7 @@ pub(crate) struct ExitSubmit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ci {
-    /// Report what CI found about a task in CI_PENDING
+    /// Report what CI found about a task that waits for it (CI_PENDING)
     ///
     /// Example:
     ///   baton ci report TASK-2026-02-09-057 --failed --log build.log

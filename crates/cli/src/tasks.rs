@@ -211,9 +211,14 @@ impl Tasks {
     }
 }
 
+/// That no task is called so.
+pub(crate) fn no_task(text: &str) -> CliError {
+    CliError::new(Code::NoTask, format!("no task {text}")).hint("baton task ls")
+}
+
 /// The task that a text names: an id, or a unique beginning of one, with or without `TASK-`.
 pub(crate) fn find(board: &Board, text: &str) -> Result<TaskId, CliError> {
-    let missing = || CliError::new(Code::NoTask, format!("no task {text}")).hint("baton task ls");
+    let missing = || no_task(text);
     if let Ok(id) = text.parse::<TaskId>()
         && board.get(&id).is_some()
     {

@@ -150,18 +150,20 @@ impl Payload {
         }
     }
 
+    /// The types that have fields of their own here, by name.
+    pub const TYPES: [&'static str; 7] = [
+        "ledger.created",
+        "ledger.recovered",
+        "key_bound",
+        "key_rotated",
+        "key_revoked",
+        "trace.opened",
+        "trace.closed",
+    ];
+
     /// Whether only Baton itself appends events of this type, through an operation of its own.
     pub fn is_reserved(event_type: &str) -> bool {
-        let is_framing = matches!(
-            event_type,
-            "ledger.created"
-                | "ledger.recovered"
-                | "key_bound"
-                | "key_rotated"
-                | "key_revoked"
-                | "trace.opened"
-                | "trace.closed"
-        );
+        let is_framing = Payload::TYPES.contains(&event_type);
         // What tasks are made of; and the families that later types of them will be in.
         let families = ["task.", "lease.", "delegation.", "protocol.", "ci."];
         is_framing

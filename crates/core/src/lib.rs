@@ -29,6 +29,7 @@ pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod moment;
+pub mod nearest;
 pub mod offer;
 pub mod protocol;
 pub mod roles;

@@ -36,6 +36,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let visit = ctx.visit()?;
     let known = latest(&visit.reader, agent)?;
     let is_asked = args.rotate || args.revoke || public.is_some() || !args.role.is_empty();
+    if let (None, false, Some(hint)) = (&known, is_asked, verb_hint(agent.as_str())) {
+        return Err(not_an_agent(agent, hint).into());
+    }
     let key = match known {
         Some(known) if !is_asked || is_same(args, public.as_ref(), &known) => known,
         known => change(ctx, ui, args, public, known.as_ref())?,
@@ -46,6 +49,26 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
         ui.hint(&new_key(agent, &key.roles));
     }
     Ok(Exit::Ok)
+}
+
+/// What was probably meant by a word that other commands have as a verb: `agent key` takes a name in its place.
+fn verb_hint(word: &str) -> Option<&'static str> {
+    let hint = match word {
+        "ls" | "list" => "baton events --type key_bound --type key_rotated --type key_revoked --json",
+        "new" | "add" | "create" | "make" | "show" | "get" => "baton agent key NAME",
+        "rotate" => "baton agent key NAME --rotate",
+        "revoke" | "rm" | "remove" | "delete" => "baton agent key NAME --revoke --reason \"why\"",
+        "help" => "baton agent key --help",
+        _ => return None,
+    };
+    Some(hint)
+}
+
+/// Nobody gets a key by a slip of the pen; whoever is really called so gets one with its role.
+fn not_an_agent(agent: &AgentName, hint: &str) -> CliError {
+    CliError::new(Code::Value, format!("expected the name of an agent, got the verb {agent}"))
+        .cause(format!("for an agent that is called so: baton agent key {agent} --role executor"))
+        .hint(hint)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use crate::args::Explain;
 use crate::commands::Ended;
 use crate::error::{CliError, Code, pages};
 use crate::exit::Exit;
-use crate::nearest::nearest;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
+use baton_core::nearest::nearest;
 
 pub(super) fn run(ui: &mut Ui, args: &Explain) -> Ended {
     let Some(wanted) = &args.code else { return list(ui) };
@@ -38,8 +38,6 @@ fn list(ui: &mut Ui) -> Ended {
     }
     let mut table = Table::new(&[("code", Align::Left), ("means", Align::Left)]);
     pages().for_each(|page| table.row(vec![page.code.to_owned(), page.title().to_owned()]));
-    for line in table.lines() {
-        ui.line(&line)?;
-    }
+    ui.table(table)?;
     Ok(Exit::Ok)
 }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::notices::{FLUSH_WAIT, notable_since, sinks, start, tree};
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
-use crate::ui::text::{count, printable, shorten};
+use crate::ui::text::{count, printable};
 use crate::ui::time::ago;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, command: &Notify) -> Ended {
@@ -59,16 +59,14 @@ fn list(ctx: &Context, ui: &mut Ui) -> Ended {
             letter.sink.as_str().to_owned(),
             letter.attempts.to_string(),
             printable(task),
-            shorten(&printable(&letter.reason), 60),
+            printable(&letter.reason),
         ]);
     }
     if dead.is_empty() {
         ui.note("Everything was delivered.");
         return Ok(Exit::Ok);
     }
-    for line in table.lines() {
-        ui.line(&line)?;
-    }
+    ui.table(table)?;
     ui.hint("baton notify retry");
     Ok(Exit::Ok)
 }

@@ -1,21 +1,30 @@
 //! `baton send`: routes one message of an agent.
 
+use std::path::Path;
+
 use baton_core::limits::ENVELOPE_BYTES_MAX;
 use baton_core::protocol::Detail;
+use baton_core::task::Task;
+use baton_store::clock;
 use serde_json::json;
 
 use crate::commands::Ended;
 use crate::context::Context;
+use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::input::read_bytes;
 use crate::task_args::Send;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
+use crate::ui::shell;
 use crate::ui::text::printable;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
     // One byte more than a message may have, so that too large is seen as such.
     let bytes = read_bytes(ctx, &args.file, ENVELOPE_BYTES_MAX as u64 + 1)?;
+    if !ui.json && bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(nothing_came(ctx, ui, &args.file).into());
+    }
     let tasks = ctx.tasks(ui)?;
     let sent = tasks.send(&bytes).map_err(Into::into);
     let sent = tasks.finish(ui, sent)?;
@@ -43,4 +52,36 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
         }
     }
     Ok(if sent.rejected.is_none() { Exit::Ok } else { Exit::Refused })
+}
+
+/// A person who sends nothing is shown what a message looks like; programs get the answer that the protocol has for it.
+fn nothing_came(ctx: &Context, ui: &Ui, file: &Path) -> CliError {
+    let source = if file == Path::new("-") { "standard input".to_owned() } else { shell::path(file) };
+    let what = format!("{source} is empty: expected one AOF/1 message in JSON");
+    let error = CliError::new(Code::InputForm, what);
+    let board = ctx.board().ok();
+    let held = board.as_ref().and_then(|read| read.board.tasks().find(|task| task.lease.is_some()));
+    match held.and_then(example) {
+        Some(message) => error.hint(format!("echo {} | {}", shell::word(&message), ui.command("baton send"))),
+        None => error
+            .cause("a message is about a task that an agent holds, and nobody holds one")
+            .hint("baton send --help"),
+    }
+}
+
+/// A message that is accepted now: a word about a task, from whoever holds it.
+fn example(task: &Task) -> Option<String> {
+    let lease = task.lease.as_ref()?;
+    let message = json!({
+        "protocol": "aof",
+        "version": 1,
+        "type": "status.update",
+        "taskId": task.id.as_str(),
+        "fromAgent": lease.agent.as_str(),
+        "toAgent": "baton",
+        "sentAt": clock::now().to_string(),
+        "fence": lease.fence,
+        "payload": {"taskId": task.id.as_str(), "agentId": lease.agent.as_str(), "progress": "half done"},
+    });
+    Some(message.to_string())
 }

@@ -31,10 +31,11 @@ const POLLS_PER_LOOK: u32 = 10;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     let layout = ctx.layout()?;
-    let settings = ctx.settings(Some(layout.root()))?;
+    let config = ctx.config(Some(layout.root()))?;
+    let settings = config.settings();
     let workspace = own(ctx, ui)?;
     let engine = ctx.open_engine(&workspace)?;
-    let owner = Arc::new(Owner::new(workspace, engine)?);
+    let owner = Arc::new(Owner::new(workspace, engine, &config)?);
     if args.no_dispatch {
         ui.detail("no agents are started");
     }

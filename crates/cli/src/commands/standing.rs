@@ -13,6 +13,12 @@ use crate::ui::time::{ago, duration};
 /// Tasks that are shown of each kind; the rest is counted.
 const SHOWN_MAX: usize = 5;
 
+/// Of a title and of a reason so many characters are shown, however narrow the terminal is.
+const PART_CHARS_MIN: usize = 12;
+
+/// More of a title is not needed to know which task it is.
+const TITLE_CHARS: usize = 40;
+
 /// The board at a glance.
 pub(super) struct Standing<'a> {
     board: &'a Board,
@@ -21,7 +27,7 @@ pub(super) struct Standing<'a> {
     /// Those whose checks have not said anything yet.
     checking: Vec<&'a Task>,
     blocked: Vec<&'a Task>,
-    /// With why.
+    /// With why; each task once, however many reasons there are.
     needs_person: Vec<(&'a Task, String)>,
 }
 
@@ -47,7 +53,8 @@ impl<'a> Standing<'a> {
         }
         let open = [Status::Backlog, Status::Ready, Status::Blocked];
         for task in open.iter().flat_map(|status| board.with_status(*status)) {
-            if let Some((id, status)) = dead_dependency(board, task) {
+            let is_there = needs_person.iter().any(|(other, _): &(&Task, String)| other.id == task.id);
+            if let (Some((id, status)), false) = (dead_dependency(board, task), is_there) {
                 needs_person.push((task, format!("waits for {id}, which is {status}")));
             }
         }
@@ -84,16 +91,21 @@ impl<'a> Standing<'a> {
         }
         let running = self.running.iter().map(|task| (*task, self.held(task, now)));
         section(ui, "runs", running)?;
-        let waiting = self
-            .waiting
-            .iter()
-            .map(|task| (*task, format!("{}, ready {}", task.priority, ago(task.last_transition_at, now))));
+        // What needs a person is shown there, with what it needs, and not twice.
+        let is_settled = |task: &&&Task| !self.needs_person.iter().any(|(other, _)| other.id == task.id);
+        let waiting =
+            self.waiting.iter().filter(is_settled).map(|task| {
+                (*task, format!("{}, ready {}", task.priority, ago(task.last_transition_at, now)))
+            });
         section(ui, "waits", waiting)?;
         let checking =
             self.checking.iter().map(|task| (*task, format!("since {}", ago(task.last_transition_at, now))));
         section(ui, "waits for CI", checking)?;
-        let blocked =
-            self.blocked.iter().map(|task| (*task, task.block_reason().unwrap_or_default().to_owned()));
+        let blocked = self
+            .blocked
+            .iter()
+            .filter(is_settled)
+            .map(|task| (*task, task.block_reason().unwrap_or_default().to_owned()));
         section(ui, "is blocked", blocked)?;
         section(ui, "needs you", self.needs_person.iter().map(|(task, why)| (*task, why.clone())))
     }
@@ -145,12 +157,40 @@ fn section<'t>(ui: &mut Ui, name: &str, tasks: impl Iterator<Item = (&'t Task, S
     for (i, (task, why)) in tasks.iter().take(SHOWN_MAX).enumerate() {
         let head = if i == 0 { name } else { "" };
         let id = ui.paint.mark(Mark::Id, task.id.as_str());
-        let title = shorten(&printable(&task.title), 40);
-        let why = ui.paint.mark(Mark::Dim, &shorten(&printable(why), 60));
+        let (title, why) = fit(printable(&task.title), printable(why), task.id.as_str(), ui.width());
+        let why = ui.paint.mark(Mark::Dim, &why);
         ui.line(&format!("{head:<15} {id}  {title}  {why}"))?;
     }
     match tasks.len().saturating_sub(SHOWN_MAX) {
         0 => Ok(()),
         more => ui.line(&format!("{:<15} … and {}", "", count(more as u64, "more task"))),
+    }
+}
+
+/// A title and a reason that fit into the line of a terminal beside the id; the title gives way first. What is piped is not cut.
+fn fit(title: String, why: String, id: &str, width: Option<usize>) -> (String, String) {
+    let Some(width) = width else { return (title, why) };
+    let room = width.saturating_sub(15 + 1 + id.chars().count() + 2 + 2).max(2 * PART_CHARS_MIN);
+    let beside_why = room.saturating_sub(why.chars().count());
+    let title = shorten(&title, beside_why.clamp(PART_CHARS_MIN, TITLE_CHARS.max(room / 2)));
+    let why = shorten(&why, room.saturating_sub(title.chars().count()));
+    (title, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_the_terminal_and_are_whole_elsewhere() {
+        let check = |title: &str, why: &str, width, expected: (&str, &str)| {
+            let (title, why) = fit(title.to_owned(), why.to_owned(), "TASK-2026-02-09-057", width);
+            assert_eq!((title.as_str(), why.as_str()), expected, "{width:?}");
+        };
+        let (title, why) = ("Take uploads of more than 10 MiB", "blocked: waiting for the credentials");
+        check(title, why, None, (title, why));
+        check(title, why, Some(120), (title, why));
+        check(title, why, Some(90), ("Take uploads o…", why));
+        check(title, why, Some(20), ("Take upload…", "blocked: wa…"));
     }
 }

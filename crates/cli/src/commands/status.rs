@@ -1,5 +1,7 @@
 //! Bare `baton`: where you stand, and what to type next.
 
+use std::path::Path;
+
 use baton_ledger::record::Line;
 use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Visit, clock, lock};
@@ -19,8 +21,12 @@ use crate::ui::time::ago;
 pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let layout = match ctx.layout() {
         Ok(layout) => layout,
-        Err(error) => return nothing_yet(ui, &error),
+        Err(error) => {
+            warn_of_config(ctx, ui, None);
+            return nothing_yet(ui, &error);
+        }
     };
+    let has_config = warn_of_config(ctx, ui, Some(layout.root()));
     let visit = visit(&layout)?;
     let owner = lock::holder(&layout).ok().flatten();
     // The ledger's own trace is one of them, here as everywhere.
@@ -63,6 +69,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
             ui.warn("the ledger is damaged; nothing can be appended");
             steps = vec![("baton verify".to_owned(), "see what is wrong")];
         }
+        _ if !has_config => {
+            steps = vec![("baton config show".to_owned(), "see what is wrong with the configuration")];
+        }
         _ if has_work => {
             steps.push(("baton events --follow".to_owned(), "watch what happens"));
             steps.push(("baton verify".to_owned(), "check that nothing was altered"));
@@ -72,6 +81,18 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let steps: Vec<(&str, &str)> = steps.iter().map(|(command, why)| (command.as_str(), *why)).collect();
     next(ui, &steps)?;
     Ok(Exit::Ok)
+}
+
+/// Says in one line what is wrong with the configuration, and whether nothing is: every command that uses it is going to fail.
+fn warn_of_config(ctx: &Context, ui: &Ui, data_dir: Option<&Path>) -> bool {
+    let Err(error) = ctx.config(data_dir) else { return true };
+    // A file's errors start with `path:line:column`; the rest of them is an excerpt.
+    let text = match error.causes.first() {
+        Some(place) => format!("the configuration cannot be used: {place}: {}", error.what),
+        None => format!("the configuration cannot be used: {}", error.what),
+    };
+    ui.warn(&text);
+    false
 }
 
 fn nothing_yet(ui: &mut Ui, error: &CliError) -> Ended {

@@ -24,7 +24,7 @@ pub(crate) use read::{Flag, Resolved, Setting};
 pub(crate) use schema::schema;
 pub(crate) use settings::{OnFailure, Settings};
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
-pub(crate) use value::quoted_key;
+pub(crate) use value::{Value, quoted_key};
 pub(crate) use variables::misspelt;
 
 use crate::context::Environment;

@@ -14,8 +14,8 @@ use super::source::Source;
 use super::table::{AGENT, BuiltIn, Key, SECTIONS, TABLE};
 use super::value::Value;
 use crate::error::{CliError, Code};
-use crate::nearest::nearest;
 use crate::ui::text::shorten;
+use baton_core::nearest::nearest;
 
 /// Everything but what is built in.
 pub(crate) struct Layers<'a> {

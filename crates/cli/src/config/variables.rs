@@ -1,7 +1,7 @@
 //! Variables that look like settings and are none.
 
 use super::table::{Key, SECTIONS, TABLE};
-use crate::nearest::nearest;
+use baton_core::nearest::nearest;
 
 /// The variable that was probably meant by one that begins like a section's and sets nothing. Others have names of that kind too (an agent
 /// is told its session), so this is no error.

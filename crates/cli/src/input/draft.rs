@@ -11,7 +11,7 @@ use baton_ledger::key::Signature;
 use serde_json::{Map, Value};
 
 use crate::error::{CliError, Code};
-use crate::nearest::nearest;
+use baton_core::nearest::nearest;
 
 /// An event without what Baton adds.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! The data directory that this process owns: the ledger, the tasks, and what people should be told of them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,7 @@ use baton_runtime::Engine;
 use baton_runtime::scheduler::Wake;
 use baton_store::{Layout, Workspace};
 
+use crate::config::{Flag, Resolved, TABLE, Value};
 use crate::error::{CliError, Code};
 
 /// A data directory for all the commands that others hand over.
@@ -20,17 +22,41 @@ pub(crate) struct Owner {
     /// Wakes whoever does what is due.
     pub(crate) wake: Arc<Wake>,
     notices: Mutex<Vec<String>>,
+    /// The configuration that rules as long as it serves: `section.key` and value.
+    rules: BTreeMap<String, Value>,
 }
 
 /// Notices that are kept until they are shown; there are seldom any.
 const NOTICES_MAX: usize = 1024;
 
 impl Owner {
-    pub(crate) fn new(workspace: Workspace, engine: Engine) -> Result<Owner, CliError> {
+    pub(crate) fn new(workspace: Workspace, engine: Engine, config: &Resolved) -> Result<Owner, CliError> {
         let root = workspace.layout.root();
         let root = fs::canonicalize(root).map_err(|error| CliError::io("find", root, &error))?;
         let (engine, wake) = (Arc::new(engine), Arc::new(Wake::default()));
-        Ok(Owner { root, workspace, engine, wake, notices: Mutex::default() })
+        let rules =
+            TABLE.iter().filter_map(|key| Some((key.path(), config.get(key)?.value.clone()))).collect();
+        Ok(Owner { root, workspace, engine, wake, notices: Mutex::default(), rules })
+    }
+
+    /// What a caller sets for its command and does not get, in sentences: what is done here is done as this process was told to.
+    pub(crate) fn unheeded(&self, flags: &[Flag], theirs: &Resolved) -> Vec<String> {
+        let mut paths: Vec<&str> = flags.iter().map(|flag| flag.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let told = paths.iter().filter_map(|path| {
+            let key = TABLE.iter().find(|key| key.path() == **path)?;
+            let (asked, rules) = (theirs.get(key).map(|setting| &setting.value), self.rules.get(*path));
+            if asked == rules {
+                return None;
+            }
+            let pid = std::process::id();
+            let rules = rules.map_or("unset".to_owned(), |value| value.masked().to_toml());
+            Some(format!(
+                "--set {path} has no effect: `baton serve` (process {pid}) does this, with {path} = {rules}"
+            ))
+        });
+        told.collect()
     }
 
     /// Refuses what is about another data directory.

@@ -192,7 +192,10 @@ impl Call {
             let (ctx, mut ui) = prepare(&cli.globals, console, Some(caller), Arc::new(AtomicBool::new(true)));
             let ended = ctx.layout().and_then(|layout| owner.expect(&layout));
             match ended {
-                Ok(()) => execute(&ctx, &mut ui, cli.command).unwrap_or(Exit::Unexpected.code()),
+                Ok(()) => {
+                    ctx.unheeded().iter().for_each(|text| ui.warn(text));
+                    execute(&ctx, &mut ui, cli.command).unwrap_or(Exit::Unexpected.code())
+                }
                 Err(error) => {
                     ui.fail(&error);
                     error.exit().code()

@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::error::{CliError, Code, Stop};
 use color::{Mark, Paint};
 use shell::Place;
+use table::Table;
 
 /// How much is said beside the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,8 @@ pub(crate) struct Ui {
     paint_err: Paint,
     loudness: Loudness,
     place: Place,
+    /// Columns of the terminal that standard output is; `None` where it is none, and nothing is cut.
+    width: Option<usize>,
     /// Shared, so that whatever is said on standard error comes after the data before it.
     out: RefCell<BufWriter<File>>,
     err: File,
@@ -48,8 +51,20 @@ impl Ui {
         loudness: Loudness,
         place: Place,
     ) -> Self {
+        let width = rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
+        let width = width.filter(|width| *width > 0);
         let out = RefCell::new(BufWriter::with_capacity(1 << 16, out));
-        Ui { json, paint, paint_err, loudness, place, out, err }
+        Ui { json, paint, paint_err, loudness, place, width, out, err }
+    }
+
+    /// Columns of the terminal that standard output is, if it is one. What is piped is never cut.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// A table, as wide as the terminal at most.
+    pub(crate) fn table(&mut self, table: Table) -> Result<(), Stop> {
+        table.lines(self.width).iter().try_for_each(|line| self.line(line))
     }
 
     /// A line of data. It reaches the reader at the latest when the command ends.

@@ -71,9 +71,10 @@ pub(crate) fn redact(text: &str, home: &Home) -> String {
             Some((at, c)) if !(c.is_ascii_alphanumeric() || "_-:+/=.".contains(c)) => word.split_at(at),
             _ => (word, ""),
         };
-        let is_made =
-            ["trc_", "evt_", "key_", "ed25519", "led_", "baton/led_"].iter().any(|p| core.contains(p))
-                || (core.len() >= 20 && !core.contains("HOME") && core.bytes().any(|b| b.is_ascii_digit()));
+        let is_made = ["trc_", "evt_", "key_", "ed25519", "led_", "baton/led_"].iter().any(|p| core.contains(p))
+                || (core.len() >= 20 && !core.contains("HOME") && core.bytes().any(|b| b.is_ascii_digit()))
+                // The base64 of a hash; one in some hundred has no digit.
+                || (core.len() == 44 && core.ends_with('='));
         // Times, and how long something takes or took.
         let is_time = core.starts_with(|c: char| c.is_ascii_digit())
             && core.bytes().all(|b| b.is_ascii_digit() || b":-.TZsmh".contains(&b))

@@ -102,9 +102,8 @@ impl Engine {
         bytes: &[u8],
     ) -> Result<(), Fault> {
         let name = self.files.keep_aside(id, bytes).map_err(Fault::files(id.as_str()))?;
-        state
-            .notices
-            .push(format!("{id}: an edit was not taken in: {reason}; it is kept in quarantine/{name}"));
+        let kept = self.place(&format!("quarantine/{name}"));
+        state.notices.push(format!("{id}: an edit was not taken in: {reason}; it is kept in {kept}"));
         let reason: String = reason.chars().take(1024).collect();
         let refused = RefusedEdit { task: id.clone(), reason, quarantine: Some(name), file: None };
         let moment = self.ground.clock.moment();
@@ -184,7 +183,7 @@ impl Engine {
         let new = match read_new(id, status, bytes) {
             Ok(new) => new,
             Err(why) => {
-                not_taken(state, id, status, bytes, &why);
+                self.not_taken(state, id, status, bytes, &why);
                 return Ok(());
             }
         };
@@ -193,17 +192,17 @@ impl Engine {
         let moment = self.ground.clock.moment();
         if let Err(fault) = self.act(state, |board, _| Ok(board.create(&new, &operator(), moment)?)) {
             let why = why_refused(fault)?;
-            not_taken(state, id, status, bytes, &why);
+            self.not_taken(state, id, status, bytes, &why);
         }
         Ok(())
     }
-}
 
-/// Tells of a file that makes no task; once, as long as it stays as it is.
-fn not_taken(state: &mut State, id: &TaskId, status: Status, bytes: &[u8], why: &str) {
-    let path = format!("tasks/{status}/{id}.md");
-    let notice = format!("{path} is not taken in: {why}");
-    state.tell_once(format!("{path} {}", sha256(bytes)), notice);
+    /// Tells of a file that makes no task; once, as long as it stays as it is.
+    fn not_taken(&self, state: &mut State, id: &TaskId, status: Status, bytes: &[u8], why: &str) {
+        let path = format!("tasks/{status}/{id}.md");
+        let notice = format!("{} is not taken in: {why}", self.place(&path));
+        state.tell_once(format!("{path} {}", sha256(bytes)), notice);
+    }
 }
 
 /// Whether this file is the one that is being taken in.

@@ -29,7 +29,7 @@ use baton_store::disk::Disk;
 use baton_store::export::Exporter;
 use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
-use baton_store::tasks::files::{Displaced, Projected, TaskFiles};
+use baton_store::tasks::files::{Displaced, Projected, SetAside, TaskFiles};
 use baton_store::tasks::fold::{Fact, catch_up_with, fold};
 use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
@@ -414,9 +414,9 @@ impl Engine {
             };
             if let Some(why) = why {
                 let kept = self.files.keep_aside(id, &edit.bytes).unwrap_or_default();
-                state.notices.push(format!(
-                    "{id}: an edit could not be taken in: {why}; it is kept in quarantine/{kept}"
-                ));
+                let kept = self.place(&format!("quarantine/{kept}"));
+                let notice = format!("{id}: an edit could not be taken in: {why}; it is kept in {kept}");
+                state.notices.push(notice);
             }
         }
         state.is_taking_in = false;
@@ -438,8 +438,18 @@ impl Engine {
             .map_err(Fault::files(id.as_str()))?;
         state.projected.insert(id.clone(), done.projected);
         state.changed.insert(id.clone());
-        state.notices.extend(done.notices);
+        for SetAside { path, name } in done.set_aside {
+            let kept = self.place(&format!("quarantine/{name}"));
+            state.notices.push(format!("{id}: {} was in the way; it is kept in {kept}", self.place(&path)));
+        }
         Ok((done.displaced, done.failed))
+    }
+
+    /// A path of the data directory, so that whoever is told of it can use it from where they are.
+    fn place(&self, path: &str) -> String {
+        let root = self.ground.layout.root();
+        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        root.join(path).display().to_string()
     }
 
     /// The last text of a task's file that a person wrote.

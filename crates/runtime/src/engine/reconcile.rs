@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
+use baton_core::nearest::nearest;
 use baton_core::task::{Status, Task};
 use baton_ledger::hash::sha256;
 use baton_ledger::seal::Refusal as Unsealed;
@@ -103,7 +104,8 @@ impl Engine {
                 } else if let Ok(id) = name.parse() {
                     seen.entry(id).or_default().folders.push(*status);
                 } else if is_task_like(&name) {
-                    let notice = format!("{path} is not a task's file: its name is no task id");
+                    let place = self.place(&path);
+                    let notice = format!("{place} is not a task's file: its name is no task id");
                     state.tell_once(path, notice);
                 }
             }
@@ -161,7 +163,8 @@ impl Engine {
             let strays = match tree.look(&path) {
                 Ok(Some(Found::Dir)) => tree.list(&path).unwrap_or_default(),
                 Ok(Some(Found::File(_))) if is_task_like(&name) => {
-                    let notice = format!("{path} is not taken in: it is in no folder of a status");
+                    let place = self.place(&path);
+                    let notice = format!("{place} is not taken in: it is in no folder of a status");
                     state.tell_once(path, notice);
                     continue;
                 }
@@ -169,7 +172,10 @@ impl Engine {
             };
             let count = strays.iter().filter(|name| is_task_like(name)).count();
             if count > 0 {
-                let notice = format!("{path} has {count} .md, not taken in: {name} is no status");
+                let near = nearest(&name, Status::ALL.iter().map(|status| status.as_str()), 1);
+                let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                let place = self.place(&path);
+                let notice = format!("{place} has {count} .md, not taken in: {name} is no status{near}");
                 state.tell_once(path, notice);
             }
         }
@@ -258,7 +264,7 @@ impl Engine {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     // A directory, a pipe, something without end or rights: nothing to read, and not to be lost.
-                    state.notices.push(format!("{path} cannot be read: {error}"));
+                    state.notices.push(format!("{} cannot be read: {error}", self.place(&path)));
                     if is_known {
                         self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
                         state.projected.remove(id);
@@ -306,8 +312,7 @@ impl Engine {
         match self.files.tree().look(&path).map_err(Fault::files(&path))? {
             Some(Found::Dir) => Ok(()),
             Some(Found::File(_) | Found::Other) => {
-                state.notices.push(format!("{path} is no directory; it is kept in quarantine/"));
-                self.files.set_aside(&path, id).map(drop).map_err(Fault::files(&path))?;
+                self.keep_away(state, &path, id, "is no directory")?;
                 state.projected.remove(id);
                 self.project(state, id);
                 Ok(())
@@ -320,6 +325,14 @@ impl Engine {
         }
     }
 
+    /// Moves something that Baton did not make out of the way, and tells where it is kept.
+    fn keep_away(&self, state: &mut State, path: &str, id: &TaskId, why: &str) -> Result<(), Fault> {
+        let name = self.files.set_aside(path, id).map_err(Fault::files(path))?;
+        let kept = self.place(&format!("quarantine/{name}"));
+        state.notices.push(format!("{} {why}; it is kept in {kept}", self.place(path)));
+        Ok(())
+    }
+
     /// A file that was being made, or just taken out of the way, when its maker died.
     fn clear_unfinished(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
         let tree = self.files.tree();
@@ -327,14 +340,12 @@ impl Engine {
             Some(Found::File(_)) => {}
             Some(Found::Dir | Found::Other) => {
                 // Nothing that Baton made.
-                state.notices.push(format!("{path} is no file; it is kept in quarantine/"));
-                return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
+                return self.keep_away(state, path, id, "is no file");
             }
             None => return Ok(()),
         }
         let Ok((bytes, stamp)) = tree.read(path, TASK_FILE_BYTES_MAX as u64) else {
-            state.notices.push(format!("{path} cannot be read; it is kept in quarantine/"));
-            return self.files.set_aside(path, id).map(drop).map_err(Fault::files(path));
+            return self.keep_away(state, path, id, "cannot be read");
         };
         if !state.is_after_crash && path.starts_with(SPARE_DIR) && self.files.is_fresh(&stamp) {
             // Somebody may still be writing it: it is looked at another time.

@@ -45,17 +45,26 @@ pub struct Projected {
 pub struct Done {
     pub projected: Projected,
     pub displaced: Vec<Displaced>,
-    /// What a person should know: what was in the way, and is kept.
-    pub notices: Vec<String>,
+    /// What a person should know of.
+    pub set_aside: Vec<SetAside>,
     /// What could not be written beside the task's file.
     pub failed: Option<io::Error>,
+}
+
+/// Something that was in the way of a task's files, and is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where it was, in the data directory.
+    pub path: String,
+    /// Its name in `quarantine/`.
+    pub name: String,
 }
 
 /// What a projection comes across on its way.
 #[derive(Debug, Default)]
 pub(super) struct Met {
     displaced: Vec<Displaced>,
-    notices: Vec<String>,
+    set_aside: Vec<SetAside>,
     has_leftovers: bool,
 }
 
@@ -216,10 +225,10 @@ impl TaskFiles {
             handoff.map_or_else(|error| (None, Some(error)), |handoff| (handoff, None));
         let ((run, result), not_run) =
             run.map_or_else(|error| ((None, None), Some(error)), |run| (run, None));
-        let Met { displaced, notices, has_leftovers } = met;
+        let Met { displaced, set_aside, has_leftovers } = met;
         let (status, rev) = (task.status, task.rev());
         let projected = Projected { status, rev, stamp, spare, run, result, handoff, has_leftovers };
-        Ok(Done { projected, displaced, notices, failed: folder.err().or(unwritten).or(not_run) })
+        Ok(Done { projected, displaced, set_aside, failed: folder.err().or(unwritten).or(not_run) })
     }
 
     /// Puts the task's folder where its status is, with the three inside.
@@ -283,7 +292,7 @@ impl TaskFiles {
             }
         }
         let name = self.set_aside(path, id)?;
-        met.notices.push(format!("{id}: {path} was in the way; it is kept in quarantine/{name}"));
+        met.set_aside.push(SetAside { path: path.to_owned(), name });
         Ok(())
     }
 

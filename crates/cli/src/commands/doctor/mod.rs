@@ -88,7 +88,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Doctor) -> Ended {
                 ]);
             }
         }
-        for line in table.lines() {
+        for line in table.lines(None) {
             ui.line(&line)?;
         }
     }

@@ -77,8 +77,9 @@ fn edits(layout: &Layout) -> Option<Verdict> {
     }
     let shown: Vec<String> = kept.iter().take(SHOWN_MAX).map(|name| printable(name)).collect();
     let detail = format!(
-        "{} not taken in, kept in quarantine/: {}",
+        "{} not taken in, kept in {}: {}",
         count(kept.len() as u64, "edit"),
+        layout.quarantine().display(),
         shown.join(", ")
     );
     Some(Verdict::new("edits", Status::Warn, detail).fix("baton events --type task.edit_refused --json"))

@@ -11,7 +11,7 @@ use crate::task_args::TaskLs;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::table::{Align, Table};
-use crate::ui::text::{printable, shorten};
+use crate::ui::text::printable;
 use crate::ui::time::ago;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskLs) -> Ended {
@@ -37,6 +37,10 @@ fn show(ui: &mut Ui, board: &Board, args: &TaskLs) -> Ended {
         ui.object(&json!({"v": 1, "tasks": list}))?;
         return Ok(Exit::Ok);
     }
+    if tasks.is_empty() {
+        say_none(ui, board, args);
+        return Ok(Exit::Ok);
+    }
     let now = clock::now();
     let mut table = Table::new(&[
         ("task", Align::Left),
@@ -54,17 +58,25 @@ fn show(ui: &mut Ui, board: &Board, args: &TaskLs) -> Ended {
             task.priority.to_string(),
             agent.map(ToString::to_string).unwrap_or_default(),
             ago(task.last_transition_at, now),
-            shorten(&printable(&task.title), 50),
+            printable(&task.title),
         ]);
     }
-    if tasks.is_empty() {
-        ui.hint("baton task new \"what is to be done\" --ready");
-        return Ok(Exit::Ok);
-    }
-    for line in table.lines() {
-        ui.line(&line)?;
-    }
+    ui.table(table)?;
     Ok(Exit::Ok)
+}
+
+/// That nothing is listed, and why: there is nothing, or nothing of what was asked for.
+fn say_none(ui: &Ui, board: &Board, args: &TaskLs) {
+    let all = board.tasks().count();
+    if all == 0 {
+        ui.note("There are no tasks yet.");
+        ui.hint("baton task new \"what is to be done\" --ready");
+        return;
+    }
+    let wanted: Vec<&str> = args.status.iter().map(|status| status.as_str()).collect();
+    let others = if all == 1 { "1 has another one".to_owned() } else { format!("{all} have another one") };
+    ui.note(&format!("No task has the status {}; {others}.", wanted.join(" or ")));
+    ui.hint("baton task ls");
 }
 
 /// A status with its colour; the word says it too.

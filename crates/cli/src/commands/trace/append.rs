@@ -11,7 +11,6 @@ use baton_ledger::seal::Receipt;
 
 use super::receipts_json;
 use super::speaker::{Known, Speaker};
-use crate::args::TraceAppend;
 use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
@@ -19,6 +18,7 @@ use crate::exit::Exit;
 use crate::ids;
 use crate::input::{Decision, Input};
 use crate::limits::DECISIONS_MAX;
+use crate::trace_args::TraceAppend;
 use crate::ui::Ui;
 use crate::ui::text::count;
 

@@ -4,13 +4,13 @@ use baton_core::TraceId;
 use serde_json::json;
 
 use super::receipts_json;
-use crate::args::TraceClose;
 use crate::commands::Ended;
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::ids;
 use crate::limits::{REASON_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::trace_args::TraceClose;
 use crate::ui::Ui;
 
 pub(super) fn new(ctx: &Context, ui: &mut Ui, title: Option<String>) -> Ended {

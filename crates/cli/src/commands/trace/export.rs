@@ -10,13 +10,13 @@ use baton_store::ArtifactStore;
 use baton_store::export::Error as ExportError;
 use serde_json::json;
 
-use crate::args::TraceExport;
 use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
 use crate::input::file::Named;
+use crate::trace_args::TraceExport;
 use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::{Ui, output_error};

@@ -13,7 +13,7 @@ use crate::ids::unique_lengths;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::table::{Align, Table};
-use crate::ui::text::{printable, shorten};
+use crate::ui::text::printable;
 use crate::ui::time::ago;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
@@ -41,11 +41,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         let last = last_at(&visit.reader, summary)?.map(|at| ago(at, now)).unwrap_or_default();
         let title = title(&visit.reader, summary)?.unwrap_or_default();
         let state = if summary.is_closed { "closed" } else { "open" };
-        table.row(vec![id, summary.seq.to_string(), state.into(), last, shorten(&printable(&title), 40)]);
+        table.row(vec![id, summary.seq.to_string(), state.into(), last, printable(&title)]);
     }
-    for line in table.lines() {
-        ui.line(&line)?;
-    }
+    ui.table(table)?;
     if !traces.iter().any(|summary| summary.trace != TraceId::Ledger) {
         ui.hint("baton trace new --title \"what you are about to do\"");
     }

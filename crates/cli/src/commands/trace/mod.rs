@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 pub(super) use change::expect_length;
 
-use crate::args::Trace;
 use crate::commands::Ended;
 use crate::context::Context;
+use crate::trace_args::Trace;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Trace) -> Ended {

@@ -8,12 +8,12 @@ use baton_ledger::note::{Note, Statement};
 use baton_store::{History as _, ReadError};
 use serde_json::json;
 
-use crate::args::TraceProve;
 use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
+use crate::trace_args::TraceProve;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceProve) -> Ended {

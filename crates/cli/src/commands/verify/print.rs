@@ -14,7 +14,7 @@ pub(super) fn report(ui: &mut Ui, report: &Report) -> Result<(), Stop> {
     for check in &report.checks {
         table.row(vec![check.check.as_str().into(), ui.paint.status(check.status), check.count.to_string()]);
     }
-    for line in table.lines() {
+    for line in table.lines(None) {
         ui.line(&line)?;
     }
     ui.line("")?;

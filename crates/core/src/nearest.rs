@@ -1,11 +1,7 @@
 //! The name that was probably meant.
 
 /// Up to `limit` of the known names, nearest first; those that resemble the given one too little are left out.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    limit: usize,
-) -> Vec<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
     let name = name.to_ascii_lowercase();
     let mut close: Vec<(usize, &str)> = known
         .into_iter()

@@ -1,0 +1,148 @@
+//! What can be typed about traces.
+
+use std::path::PathBuf;
+
+use baton_core::{AgentName, Role};
+use clap::{Args, Subcommand};
+
+use crate::words::roles;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Trace {
+    /// Start a trace and print its id
+    ///
+    /// Example:
+    ///   baton trace new --title "Fix the login"
+    #[command(verbatim_doc_comment)]
+    New(TraceNew),
+    /// List the traces
+    ///
+    /// Example:
+    ///   baton trace ls --json
+    #[command(verbatim_doc_comment)]
+    Ls,
+    /// Show the events of a trace
+    ///
+    /// Example:
+    ///   baton trace show trc_0192f0c1 --json
+    #[command(verbatim_doc_comment)]
+    Show(TraceId),
+    /// Append events to a trace
+    ///
+    /// Takes one event, a JSON array (one decision: all or nothing), or one event per
+    /// line (each its own decision), and prints each record once it is on the disk.
+    /// Members of an event:
+    ///   type, payload, artifacts, seen, task, run, session, fence, id, at,
+    ///   actor, sig, trace, v
+    /// Only `type` is needed; `trace` and `v`, where given, say the trace named here
+    /// and 1. An artifact is {"path"} of a file to store, or the {"sha256", "bytes",
+    /// "media_type", "name"} of one that is stored. Signed with the agent's key; an
+    /// event that already has `sig` is checked and taken as it is. Only an agent that
+    /// never had a key may do without, for types that need no signature.
+    ///
+    /// Example:
+    ///   baton trace append trc_0192f0c1 --agent me events.jsonl
+    ///   echo '{"type":"note"}' | baton trace append trc_0192f0c1 --agent me
+    #[command(verbatim_doc_comment)]
+    Append(TraceAppend),
+    /// Prove that an event is in the ledger, or that the ledger only grew
+    ///
+    /// Prints a proof that `baton verify --proof` checks with nothing else at hand.
+    ///
+    /// Example:
+    ///   baton trace prove evt_0192f0c1 > event.proof
+    ///   baton trace prove --consistency kept.txt > growth.proof
+    #[command(verbatim_doc_comment)]
+    Prove(TraceProve),
+    /// Write a trace with all that verifies it into one file
+    ///
+    /// Two exports at the same size of the ledger are equal to the byte.
+    ///
+    /// Example:
+    ///   baton trace export trc_0192f0c1 -o login.bundle
+    #[command(verbatim_doc_comment)]
+    Export(TraceExport),
+    /// Sign the present head of the ledger, or of one trace, and print it
+    ///
+    /// Whoever keeps a copy can later show that the history was rewritten or cut.
+    ///
+    /// Example:
+    ///   baton trace checkpoint > kept.txt
+    #[command(verbatim_doc_comment)]
+    Checkpoint(TraceCheckpoint),
+    /// End a trace: nothing can be appended to it afterwards
+    ///
+    /// Example:
+    ///   baton trace close trc_0192f0c1 --reason "merged"
+    #[command(verbatim_doc_comment)]
+    Close(TraceClose),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceNew {
+    /// Say in a line what the work is
+    #[arg(long, value_name = "TITLE")]
+    pub(crate) title: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceId {
+    /// Name the trace by its id, or by a unique beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) trace: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceAppend {
+    #[command(flatten)]
+    pub(crate) id: TraceId,
+    /// Read events from this file, or from standard input for -
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Act as this agent [default: operator]
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+    /// Act in this role [default: what the event's type requires if the agent's key has it, else the
+    /// first role of its key; without a key executor, for the operator operator]
+    #[arg(long, value_name = "ROLE", value_parser = roles())]
+    pub(crate) role: Option<Role>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct TraceProve {
+    /// Name the event by its id, or by a unique beginning of it
+    #[arg(value_name = "EVENT")]
+    pub(crate) event: Option<String>,
+    /// Prove growth since this checkpoint: a file with one, or a number of events
+    #[arg(long, value_name = "OLD")]
+    pub(crate) consistency: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceExport {
+    #[command(flatten)]
+    pub(crate) id: TraceId,
+    /// Write the bundle to this file, or to standard output for -
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Leave the artifacts out; only their hashes are in the bundle then
+    #[arg(long)]
+    pub(crate) no_artifacts: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceCheckpoint {
+    /// Sign the head of this trace instead of the whole ledger's
+    #[arg(value_name = "ID")]
+    pub(crate) trace: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceClose {
+    #[command(flatten)]
+    pub(crate) id: TraceId,
+    /// Say why the trace ends
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: String,
+}
