@@ -2,6 +2,7 @@
 //!
 //! Start at [`engine`] for the road, [`scheduler`] for what happens by itself, [`watch`] for what people do to the files.
 
+pub mod agent;
 pub mod ci;
 pub mod clock;
 pub mod dispatch;

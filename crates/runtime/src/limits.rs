@@ -2,6 +2,15 @@
 
 use std::time::Duration;
 
+/// Longest line of an agent, in bytes. A message with a large file in it fits; what is longer is no message.
+pub const AGENT_LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that wait to be read by an agent. One that lets more pile up is stuck.
+pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes of what an agent writes beside its protocol, in each of two files.
+pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
+
 /// First bytes of a command's output that are kept in memory: what it started with.
 pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;
 

@@ -1,0 +1,431 @@
+//! One agent's process: a thread that listens to it, writes to it, and sees it to its end.
+//!
+//! Two ends are waited for and neither for long: of the process, and of what it writes. Whoever still holds the pipes after the process has ended is a
+//! child of its own, is ended with the group, and delays nothing. Start at [`Agent::start`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use baton_core::session::{ProcessEnd, StderrCapture, StderrOutput};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use wait4::Wait4 as _;
+
+use super::lines::{Line, Lines};
+use super::rotating::RotatingFile;
+use crate::limits::{AGENT_QUEUE_BYTES_MAX, DRAIN, KILLED_WAIT};
+
+/// A process to be started.
+#[derive(Debug)]
+pub struct Launch {
+    /// The program and its arguments, as they are.
+    pub words: Vec<String>,
+    pub dir: PathBuf,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Lines of its errors that are kept at each end.
+    pub stderr_lines: usize,
+    /// Gets everything that it writes beside the protocol.
+    pub stderr_copy: Option<RotatingFile>,
+    /// Between the request to end and the end.
+    pub grace: Duration,
+}
+
+/// What a listener hears, in this order and from one thread.
+#[derive(Debug)]
+pub enum Heard {
+    Line(Vec<u8>),
+    /// A line that is longer than any message; how long.
+    TooLong(u64),
+    /// Nothing more will come, though the process may live.
+    Closed,
+    /// The last word.
+    Ended(Box<Exit>),
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Exit {
+    pub process: ProcessEnd,
+    /// Whether that was asked for.
+    pub is_asked: bool,
+    pub stderr: Option<StderrOutput>,
+    pub took: Duration,
+    pub max_rss_bytes: Option<u64>,
+    pub cpu_ms: Option<u64>,
+}
+
+/// Why something was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotWritten {
+    #[error("the agent does not read: {AGENT_QUEUE_BYTES_MAX} bytes wait for it")]
+    Full,
+    #[error("the agent takes no more input")]
+    Closed,
+}
+
+/// A process that runs, to be talked to from any thread.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    shared: Arc<Shared>,
+    pid: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    asked: Mutex<Asked>,
+    /// Wakes the thread that listens.
+    wake: OwnedFd,
+}
+
+/// What others want of the process.
+#[derive(Debug, Default)]
+struct Asked {
+    unwritten: VecDeque<u8>,
+    is_input_over: bool,
+    is_closed: bool,
+    stops: bool,
+}
+
+impl Agent {
+    /// Starts a process. `heard` is called from a thread of the process's own, and the last thing that it hears is the end.
+    pub fn start(launch: Launch, heard: impl FnMut(Heard) + Send + 'static) -> io::Result<Agent> {
+        let Some((program, arguments)) = launch.words.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
+        };
+        if !launch.dir.is_dir() {
+            let why = format!("no directory {}", launch.dir.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+        }
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).current_dir(&launch.dir).process_group(0).env_clear().envs(&launch.env);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { asked: Mutex::default(), wake });
+        let mut child = command.spawn().map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => format!("{program}: not found"),
+                io::ErrorKind::PermissionDenied => format!("{program}: not executable"),
+                _ => format!("{program}: {error}"),
+            };
+            io::Error::new(error.kind(), why)
+        })?;
+        let pid = child.id();
+        match Running::new(&mut child, launch, shared.clone()) {
+            Ok(running) => {
+                let end = KillOnDrop(Some(child));
+                std::thread::Builder::new().name("agent".into()).spawn(move || running.listen(end, heard))?;
+                Ok(Agent { shared, pid })
+            }
+            Err(error) => {
+                // Out of descriptors: what was started is not left behind.
+                drop(KillOnDrop(Some(child)));
+                Err(error)
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Writes bytes, now or when the agent reads. They are not waited for.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), NotWritten> {
+        let mut asked = self.asked();
+        if asked.is_input_over || asked.is_closed || asked.stops {
+            return Err(NotWritten::Closed);
+        }
+        if asked.unwritten.len() + bytes.len() > AGENT_QUEUE_BYTES_MAX {
+            return Err(NotWritten::Full);
+        }
+        asked.unwritten.extend(bytes);
+        drop(asked);
+        self.wake();
+        Ok(())
+    }
+
+    /// Ends its input, after what is still to be written.
+    pub fn end_input(&self) {
+        self.asked().is_input_over = true;
+        self.wake();
+    }
+
+    /// Ends the process: its input, then a request, then by force, all within the grace.
+    pub fn stop(&self) {
+        self.asked().stops = true;
+        self.wake();
+    }
+
+    fn asked(&self) -> std::sync::MutexGuard<'_, Asked> {
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // Full means that it is awake.
+        let _ = rustix::io::write(&self.shared.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// A child that is not left behind, whatever happens to the thread that looks after it.
+struct KillOnDrop(Option<Child>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The process as its own thread sees it.
+struct Running {
+    shared: Arc<Shared>,
+    group: Pid,
+    /// Readable once the leader has ended.
+    leader: OwnedFd,
+    has_ended: bool,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    lines: Lines,
+    capture: StderrCapture,
+    copy: Option<RotatingFile>,
+    grace: Duration,
+    started: Instant,
+}
+
+fn unblock(fd: impl AsFd) -> io::Result<()> {
+    fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+    Ok(())
+}
+
+impl Running {
+    fn new(child: &mut Child, launch: Launch, shared: Arc<Shared>) -> io::Result<Self> {
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        if let (Some(stdin), Some(stdout), Some(stderr)) = (&stdin, &stdout, &stderr) {
+            unblock(stdin)?;
+            unblock(stdout)?;
+            unblock(stderr)?;
+        }
+        let group = Pid::from_child(child);
+        Ok(Running {
+            shared,
+            group,
+            leader: pidfd_open(group, PidfdFlags::empty())?,
+            has_ended: false,
+            stdin,
+            stdout,
+            stderr,
+            lines: Lines::default(),
+            capture: StderrCapture::new(launch.stderr_lines),
+            copy: launch.stderr_copy,
+            grace: launch.grace,
+            started: Instant::now(),
+        })
+    }
+
+    /// The life of the process.
+    fn listen(mut self, mut end: KillOnDrop, mut heard: impl FnMut(Heard)) {
+        let is_asked = loop {
+            self.step(None, &mut heard);
+            if self.has_ended {
+                break false;
+            }
+            if self.asked(|asked| asked.stops) {
+                break true;
+            }
+        };
+        if is_asked {
+            let deadline = Instant::now() + self.grace;
+            self.stdin = None;
+            // Most end when their input does; the rest is asked.
+            self.until(Instant::now() + self.grace / 4, &mut heard);
+            if !self.has_ended {
+                self.signal(Signal::TERM);
+                self.until(deadline, &mut heard);
+            }
+        } else {
+            // What it wrote last is in the pipe, unless a child of its own still holds that.
+            self.until(Instant::now() + DRAIN, &mut heard);
+        }
+        let is_killed = !self.has_ended;
+        self.signal(Signal::KILL);
+        self.until(Instant::now() + DRAIN, &mut heard);
+        // Whoever holds the pipes now has left the group, and is not waited for.
+        self.stderr = None;
+        self.close_output(&mut heard);
+        if is_killed {
+            self.until(Instant::now() + KILLED_WAIT, &mut heard);
+        }
+        let exit = self.finish(end.0.take(), is_asked);
+        heard(Heard::Ended(Box::new(exit)));
+    }
+
+    fn finish(self, child: Option<Child>, is_asked: bool) -> Exit {
+        self.asked(|asked| asked.is_closed = true);
+        let (took, stderr) = (self.started.elapsed(), self.capture.finish());
+        let mut exit = Exit { process: lost(), is_asked, stderr, took, max_rss_bytes: None, cpu_ms: None };
+        let Some(child) = child else { return exit };
+        if !self.has_ended {
+            // One that even a kill does not end is left to a thread, so that others go on.
+            let _ = std::thread::Builder::new().name("reap".into()).spawn(move || child.wait4());
+            exit.process = ProcessEnd::Lost("it does not end".into());
+            return exit;
+        }
+        match child.wait4() {
+            Ok(ended) => {
+                exit.process = match (ended.status.code(), ended.status.signal()) {
+                    (Some(code), _) => ProcessEnd::Exited(code),
+                    (None, signal) => ProcessEnd::Signalled(signal.unwrap_or_default()),
+                };
+                let cpu = ended.rusage.utime + ended.rusage.stime;
+                exit.cpu_ms = u64::try_from(cpu.as_millis()).ok();
+                exit.max_rss_bytes = Some(ended.rusage.maxrss);
+            }
+            Err(error) => exit.process = ProcessEnd::Lost(error.to_string()),
+        }
+        exit
+    }
+
+    fn asked<T>(&self, look: impl FnOnce(&mut Asked) -> T) -> T {
+        look(&mut self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn signal(&self, signal: Signal) {
+        // A group that is gone needs nothing more.
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Goes on until the process has ended and its output is closed, at most until `end`.
+    fn until(&mut self, end: Instant, heard: &mut impl FnMut(Heard)) {
+        while !self.has_ended || self.stdout.is_some() || self.stderr.is_some() {
+            let now = Instant::now();
+            if now >= end {
+                return;
+            }
+            self.step(Some(end - now), heard);
+        }
+    }
+
+    /// Waits for something to happen, and takes it.
+    fn step(&mut self, at_most: Option<Duration>, heard: &mut impl FnMut(Heard)) {
+        let (has_unwritten, is_over) = self.asked(|asked| (!asked.unwritten.is_empty(), asked.is_input_over));
+        if is_over && !has_unwritten {
+            self.stdin = None;
+        }
+        let mut waited = Vec::with_capacity(5);
+        waited.push(PollFd::new(&self.shared.wake, PollFlags::IN));
+        if !self.has_ended {
+            waited.push(PollFd::new(&self.leader, PollFlags::IN));
+        }
+        if let Some(stdout) = &self.stdout {
+            waited.push(PollFd::new(stdout, PollFlags::IN));
+        }
+        if let Some(stderr) = &self.stderr {
+            waited.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        if let (Some(stdin), true) = (&self.stdin, has_unwritten) {
+            waited.push(PollFd::new(stdin, PollFlags::OUT));
+        }
+        // Rounded up, so that a rest of less than a millisecond is no busy loop.
+        let at_most = at_most.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
+        if poll(&mut waited, at_most.as_ref()).is_err() {
+            // Interrupted: the next step looks again.
+            return;
+        }
+        let is_woken = !waited[0].revents().is_empty();
+        if !self.has_ended {
+            self.has_ended = !waited[1].revents().is_empty();
+        }
+        if is_woken {
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.shared.wake, &mut count);
+        }
+        self.write();
+        self.read_errors();
+        self.read_lines(heard);
+    }
+
+    fn write(&mut self) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (part, _) = asked.unwritten.as_slices();
+        if part.is_empty() {
+            return;
+        }
+        match stdin.write(part) {
+            Ok(count) => drop(asked.unwritten.drain(..count)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => {
+                // It does not read any more.
+                asked.unwritten.clear();
+                asked.is_input_over = true;
+                drop(asked);
+                self.stdin = None;
+            }
+        }
+    }
+
+    /// Takes a part of what was written; more of it comes in the next step, so that one that never pauses keeps nothing else out.
+    fn read_errors(&mut self) {
+        let Some(stderr) = &mut self.stderr else { return };
+        let mut buffer = [0; 1 << 16];
+        match read(stderr, &mut buffer) {
+            Some(0) => self.stderr = None,
+            Some(count) => {
+                self.capture.take(&buffer[..count]);
+                if let Some(copy) = &mut self.copy
+                    && copy.push(&buffer[..count]).is_err()
+                {
+                    self.copy = None;
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn read_lines(&mut self, heard: &mut impl FnMut(Heard)) {
+        let Some(stdout) = &mut self.stdout else { return };
+        let mut buffer = [0; 1 << 16];
+        match read(stdout, &mut buffer) {
+            Some(0) => self.close_output(heard),
+            Some(count) => self.lines.take(&buffer[..count], |line| heard(said(line))),
+            None => {}
+        }
+    }
+
+    fn close_output(&mut self, heard: &mut impl FnMut(Heard)) {
+        if self.stdout.take().is_some() {
+            self.lines.finish().into_iter().for_each(|line| heard(said(line)));
+            heard(Heard::Closed);
+        }
+    }
+}
+
+fn said(line: Line) -> Heard {
+    match line {
+        Line::Whole(line) => Heard::Line(line),
+        Line::TooLong(bytes) => Heard::TooLong(bytes),
+    }
+}
+
+fn lost() -> ProcessEnd {
+    ProcessEnd::Lost("nobody waited for it".into())
+}
+
+/// Bytes that are there; `None` where there are none at this moment, zero at the end.
+fn read(from: &mut impl Read, buffer: &mut [u8]) -> Option<usize> {
+    match from.read(buffer) {
+        Ok(count) => Some(count),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+        Err(_) => Some(0),
+    }
+}

@@ -1,0 +1,8 @@
+//! Agents as processes: started in a group of their own, listened to line by line, ended with all that they started.
+
+mod child;
+mod lines;
+mod rotating;
+
+pub use child::{Agent, Exit, Heard, Launch, NotWritten};
+pub use rotating::RotatingFile;
