@@ -223,6 +223,17 @@ pub(crate) enum Command {
     ///   baton notify ls
     #[command(verbatim_doc_comment, subcommand)]
     Notify(Notify),
+    /// Be an agent that does what its prompt says, for trying things out
+    ///
+    /// Speaks the Agent Client Protocol over its standard streams. Words of the prompt
+    /// choose what happens: echo, tool, write, permission, crash, signal, hang,
+    /// exit-signal PHASE, complete OUTCOME, slow, flood, garbage, fork, limit; without
+    /// one of them it says the prompt back. `docs/reference/harnesses.md` describes them.
+    ///
+    /// Example:
+    ///   baton mock-agent
+    #[command(verbatim_doc_comment)]
+    MockAgent,
     /// Explain the code of an error or of a finding
     ///
     /// Without a code it lists them all.

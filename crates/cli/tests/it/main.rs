@@ -39,6 +39,8 @@ mod leases;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod mock_agent;
+#[cfg(test)]
 mod newcomers;
 #[cfg(test)]
 mod phases;
