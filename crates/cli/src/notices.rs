@@ -10,6 +10,7 @@ use baton_runtime::clock::SystemClock;
 use baton_runtime::engine::Moved;
 use baton_runtime::notify::{Notifier, Pace, Secret, Sink, Webhook};
 use baton_store::tasks::fold::Fact;
+use baton_store::tasks::obstacles;
 use baton_store::tasks::tree::{RealTree, Tree};
 use baton_store::{History as _, Layout, Visit};
 
@@ -43,6 +44,9 @@ pub(crate) fn sinks(settings: &Settings, dir: PathBuf) -> Result<Vec<Sink>, CliE
 /// Starts telling. What waits since an earlier time is sent first.
 pub(crate) fn start(layout: &Layout, sinks: Vec<Sink>) -> Result<Notifier, CliError> {
     let tree: Arc<dyn Tree> = Arc::new(tree(layout)?);
+    if let Some(obstacle) = obstacles::of_notifications(&*tree).first() {
+        return Err(CliError::in_the_way(Code::Io, &obstacle.at(layout.root())));
+    }
     Notifier::start(tree, sinks, Arc::new(SystemClock), Pace::default())
         .map_err(|error| CliError::io("open", &layout.root().join("notifications"), &error))
 }

@@ -41,6 +41,8 @@ mod messages;
 #[cfg(test)]
 mod phases;
 #[cfg(test)]
+mod places;
+#[cfg(test)]
 mod protocol_pages;
 #[cfg(test)]
 mod prove;
