@@ -463,14 +463,15 @@ pub(crate) enum Notify {
     Retry,
     /// Deliver what waits, and end
     ///
-    /// Done by itself after every command that moved a task, and by `baton serve`.
+    /// Done by itself after every command that moved a task, and by `baton serve`. Of several at once,
+    /// one sends each.
     #[command(verbatim_doc_comment)]
     Flush(NotifyFlush),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NotifyFlush {
-    /// Tell of what happened after this position, too
+    /// Tell of what happened after this position, too, unless it was told already
     #[arg(long, value_name = "POS")]
     pub(crate) since: Option<u64>,
 }

@@ -39,6 +39,8 @@ mod leases;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod phases;
 #[cfg(test)]
 mod places;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
 use serde_json::Value;
 
 use crate::hints::{after, paste};
@@ -30,21 +30,26 @@ fn outside(home: &Home) -> PathBuf {
     outside
 }
 
+/// Puts it there in one step: a server that looks in between would make anew what is missing.
 fn put(home: &Home, place: &str, kind: Kind) {
-    let path = home.data().join(place);
-    match fs::symlink_metadata(&path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(&path).unwrap(),
-        Ok(_) => fs::remove_file(&path).unwrap(),
-        Err(_) => {}
-    }
+    let (path, new) = (home.data().join(place), home.path("new"));
     match kind {
         Kind::Dir => {
-            fs::create_dir(&path).unwrap();
-            fs::write(path.join("mine"), "mine").unwrap();
+            fs::create_dir(&new).unwrap();
+            fs::write(new.join("mine"), "mine").unwrap();
         }
-        Kind::File => fs::write(&path, "mine").unwrap(),
-        Kind::Link => symlink(outside(home), &path).unwrap(),
-        Kind::Pipe => mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap(),
+        Kind::File => fs::write(&new, "mine").unwrap(),
+        Kind::Link => symlink(outside(home), &new).unwrap(),
+        Kind::Pipe => mkfifoat(CWD, &new, Mode::RUSR | Mode::WUSR).unwrap(),
+    }
+    if fs::symlink_metadata(&path).is_err() {
+        return fs::rename(new, path).unwrap();
+    }
+    renameat_with(CWD, &new, CWD, &path, RenameFlags::EXCHANGE).unwrap();
+    if fs::symlink_metadata(&new).unwrap().is_dir() {
+        fs::remove_dir_all(new).unwrap();
+    } else {
+        fs::remove_file(new).unwrap();
     }
 }
 

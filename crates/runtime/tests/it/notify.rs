@@ -47,7 +47,7 @@ fn webhook(url: &str) -> Vec<Sink> {
 }
 
 fn command(dir: &TempDir, text: &str) -> Vec<Sink> {
-    vec![Sink::Command { words: sh(text), dir: dir.path().to_owned() }]
+    vec![Sink::Command { words: sh(text), dir: dir.path().to_owned(), warden: None }]
 }
 
 fn moved(pos: u64) -> Moved {
@@ -324,7 +324,8 @@ fn a_command_that_fails_or_hangs_is_given_up_and_holds_up_nobody_else() {
         assert_eq!(notifier.dead_letters().unwrap().pop().unwrap().reason, reason);
     };
     check(command(&dir, "exit 4"), 8, "exit 4");
-    let missing = Sink::Command { words: vec!["no-such-program".into()], dir: dir.path().to_owned() };
+    let missing =
+        Sink::Command { words: vec!["no-such-program".into()], dir: dir.path().to_owned(), warden: None };
     check(vec![missing], 9, "not found: no-such-program");
 }
 
