@@ -59,7 +59,10 @@ impl Outbox {
             match bytes.ok().and_then(|(bytes, _)| Letter::from_file(&bytes)).filter(|l| l.name() == name) {
                 Some(letter) => {
                     // Baton died between the two files of a letter that was given up or tried again: it is tried.
-                    if let Ok(Some(_claim)) = outbox.claim(&letter)
+                    // Unless somebody is between the two at this moment.
+                    let is_dead = outbox.dead().names.contains(&name);
+                    if is_dead
+                        && let Ok(Some(_claim)) = outbox.claim(&letter)
                         && outbox.has(&letter)
                     {
                         outbox.take_dead(&name);
@@ -183,14 +186,19 @@ pub fn dead_letters(tree: &dyn Tree) -> io::Result<Vec<DeadLetter>> {
 /// Files that are being made are made within this time, or never: another process may be at it right now.
 const UNFINISHED_NS: i64 = 60_000_000_000;
 
-/// Removes what was being made when its maker died.
+/// Removes what was being made, and the names of what was being sent, when whoever did it died.
 fn clear_unfinished(tree: &dyn Tree) -> io::Result<()> {
-    for name in tree.list(SENDING)?.iter().filter(|name| name.ends_with(".tmp")) {
+    for name in tree.list(SENDING)? {
         let path = format!("{SENDING}/{name}");
-        if let Ok(Some(Found::File(stamp))) = tree.look(&path)
-            && tree.now_ns().saturating_sub(stamp.modified_ns) > UNFINISHED_NS
-        {
+        let Ok(Some(Found::File(stamp))) = tree.look(&path) else { continue };
+        if tree.now_ns().saturating_sub(stamp.modified_ns) <= UNFINISHED_NS {
+            continue;
+        }
+        if name.ends_with(".tmp") {
             let _ = tree.remove(&path);
+        } else {
+            // A name that nobody has goes when it is given back.
+            drop(tree.claim(&path));
         }
     }
     Ok(())
