@@ -463,8 +463,8 @@ pub(crate) enum Notify {
     Retry,
     /// Deliver what waits, and end
     ///
-    /// Done by itself after every command that moved a task, and by `baton serve`. Of several at once,
-    /// one sends each.
+    /// Done by itself after every command that moved a task, and by `baton serve`.
+    /// Of several at once, one sends each.
     #[command(verbatim_doc_comment)]
     Flush(NotifyFlush),
 }
