@@ -41,7 +41,11 @@ mod messages;
 #[cfg(test)]
 mod newcomers;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod phases;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod protocol_pages;
 #[cfg(test)]
