@@ -25,7 +25,7 @@ const LINES_AT_ONCE: usize = 1024;
 const MISSED_MAX: usize = 1000;
 
 /// This very binary, also after another one was installed in its place.
-const MYSELF: &str = "/proc/self/exe";
+pub(crate) const MYSELF: &str = "/proc/self/exe";
 
 /// Whoever is to be told.
 pub(crate) fn sinks(settings: &Settings, dir: PathBuf) -> Result<Vec<Sink>, CliError> {

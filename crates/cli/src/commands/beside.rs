@@ -16,7 +16,7 @@ use baton_store::Layout;
 use crate::config::{OnFailure, Settings};
 use crate::context::Context;
 use crate::error::Stop;
-use crate::notices::{Telling, sinks, start};
+use crate::notices::{MYSELF, Telling, sinks, start};
 use crate::serve::Owner;
 use crate::serve::server::Poke;
 use crate::ui::Ui;
@@ -40,7 +40,8 @@ impl Checks {
         let Some(command) = settings.ci.command.clone() else {
             return Ok(Checks { stop, wake, thread: None });
         };
-        let ci = Ci::new(command, settings.ci.timeout, settings.ci.on_failure == OnFailure::Rework);
+        let mut ci = Ci::new(command, settings.ci.timeout, settings.ci.on_failure == OnFailure::Rework);
+        ci.warden = Some(MYSELF.into());
         let workspace = Occupancy::new(owner.engine.ground().workspace.clone());
         let runner = CiRunner::new(owner.engine.clone(), ci, workspace);
         // Not the owner itself: at the end nobody but the server may hold it.

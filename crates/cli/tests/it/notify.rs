@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::serve::Serving;
 use crate::support::{Home, finish, until};
+use crate::task_support::signal;
 
 /// A home whose notifications are given to a script in its working directory.
 fn telling(script: &str) -> Home {
@@ -159,4 +160,27 @@ fn commands_without_a_server_and_the_next_server_tell_each_once() {
     let mut told = lines(&home.work().join("told"));
     told.sort();
     assert_eq!(told, ids);
+}
+
+#[test]
+fn checks_that_run_are_gone_when_the_server_was_killed_and_run_again_in_the_next_life() {
+    let home = Home::with_signals();
+    let script = "echo $$ >> pids; [ -e again ] || { trap '' TERM; sleep 1000 & echo $! >> pids; wait; }\n";
+    fs::write(home.work().join("check.sh"), script).unwrap();
+    let command = format!("[\"sh\", {:?}]", home.work().join("check.sh").display().to_string());
+    fs::write(home.data().join("baton.toml"), format!("[ci]\ncommand = {command}\n")).unwrap();
+    let id = home.task(&[]);
+    home.claim(&id, "ada");
+    home.submitted(&id, &signal("IMPLEMENTATION", "completed"));
+    assert_eq!(home.phase(&id), "CI_PENDING");
+    let serving = Serving::start(&home);
+    let pids: PathBuf = home.work().join("pids");
+    until("it runs", || lines(&pids).len() == 2);
+    drop(serving);
+    until("what it ran is gone", || lines(&pids).iter().all(|pid| is_gone(pid)));
+    assert_eq!(home.phase(&id), "CI_PENDING", "a run without an end has no verdict");
+    fs::write(home.work().join("again"), "").unwrap();
+    let serving = Serving::start(&home);
+    until("it is judged", || home.phase(&id) == "READY_FOR_REVIEW");
+    serving.stop();
 }

@@ -235,7 +235,7 @@ fn lines_hold(home: &Home) {
 fn every_fix_of_the_doctor_mends_when_it_is_pasted() {
     type Break<'a> = (&'a str, &'a dyn Fn(&Home, &str));
     let write = |home: &Home, name: &str, text: &str| fs::write(home.data().join(name), text).unwrap();
-    let breaks: [Break<'_>; 11] = [
+    let breaks: [Break<'_>; 12] = [
         ("a stray name", &|home, _| write(home, "tasks/ready/notes.md", "# notes")),
         ("a new task", &|home, _| {
             write(home, "tasks/backlog/TASK-2026-01-01-001.md", "---\ntitle: by hand\n---\n\nbody\n");
@@ -253,6 +253,13 @@ fn every_fix_of_the_doctor_mends_when_it_is_pasted() {
             home.run(&["doctor", "--fix"]).expect(0);
         }),
         ("a file that is gone", &|home, id| fs::remove_file(home.task_file(id)).unwrap()),
+        ("a row of the saved board", &|home, _| {
+            let path = home.data().join("index/tasks");
+            let rows = fs::read_to_string(&path).unwrap();
+            fs::write(&path, rows.replacen("a task", "a trap", 1)).unwrap();
+            let shown = home.run(&["doctor"]).stdout;
+            assert!(shown.contains("index/tasks is not as Baton saved it"), "{shown}");
+        }),
         ("the index", &|home, _| fs::remove_dir_all(home.data().join("index")).unwrap()),
         ("a torn tail", &|home, _| {
             fs::write(home.segment(), fs::read_to_string(home.segment()).unwrap() + "{\"a").unwrap();

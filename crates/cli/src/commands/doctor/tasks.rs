@@ -3,10 +3,12 @@
 use baton_core::TaskId;
 use baton_core::task::Status as TaskStatus;
 use baton_runtime::notify::dead_letters;
+use baton_store::tasks::table::Table;
 use baton_store::tasks::tree::{RealTree, Tree as _};
-use baton_store::{Layout, Visit, lock};
+use baton_store::{History as _, Layout, Visit, lock};
 
 use super::{Status, Verdict};
+use crate::context::disk;
 use crate::tasks::ReadBoard;
 use crate::ui::text::{count, printable};
 
@@ -32,6 +34,12 @@ fn files(layout: &Layout, visit: Visit) -> Vec<Verdict> {
     if matches!(lock::holder(layout), Ok(Some(_))) {
         let detail = format!("{tasks}; the process that owns the data directory looks after their files");
         return vec![Verdict::new("tasks", Status::Ok, detail)];
+    }
+    let (index, key) = (layout.index(), read.visit.reader.ledger().key);
+    if Table::is_sound(&*disk(), &index, &key) == Some(false) {
+        // Without it nobody knows how the files were left: whatever else there is to say comes after it is made anew.
+        let detail = "index/tasks is not as Baton saved it: torn by a crash, or altered; it is not believed";
+        return vec![warn(detail.to_owned()).fix("baton doctor --fix")];
     }
     let mut found = Vec::new();
     let changed = read.edited(read.board.tasks());
