@@ -389,6 +389,7 @@ pub(crate) enum Notify {
     /// Deliver what waits, and end
     ///
     /// Done by itself after every command that moved a task, and by `baton serve`.
+    /// Of several at once, one sends each.
     ///
     /// Example:
     ///   baton notify flush
@@ -398,7 +399,7 @@ pub(crate) enum Notify {
 
 #[derive(Debug, Args)]
 pub(crate) struct NotifyFlush {
-    /// Tell of what happened after this position, too
+    /// Tell of what happened after this position, too, unless it was told already
     #[arg(long, value_name = "POS")]
     pub(crate) since: Option<u64>,
 }

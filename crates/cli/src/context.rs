@@ -14,6 +14,7 @@ use baton_core::Durability;
 use baton_core::limits::LOCK_WAIT_MS;
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
+use baton_store::tasks::obstacles;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
 
 use crate::config::{self, Flag, Resolved, Settings};
@@ -21,6 +22,7 @@ use crate::console::Stdin;
 use crate::error::{CliError, Code, Stop};
 use crate::input::file::Named;
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS, SOCKET_RETRY_MS};
+use crate::notices::tree;
 use crate::serve::call::Rest;
 use crate::serve::{Feeding, HandOver, Owner, socket};
 use crate::ui::Ui;
@@ -169,6 +171,11 @@ impl Context {
     /// Whether whoever handed the command over has gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.stdin.is_abandoned()
+    }
+
+    /// Whether this process owns the data directory and does the command for another.
+    pub(crate) fn is_served(&self) -> bool {
+        self.owner.is_some()
     }
 
     /// Hands the command over if another process owns the data directory and takes commands. For commands that do something before they write.
@@ -335,6 +342,12 @@ impl Context {
         };
         let wait = self.lock_wait()?;
         let workspace = Workspace::open_unless(&layout, &self.state_dir()?, options, wait, &mut leaves)?;
+        if let Some(obstacle) = obstacles::of_index(&tree(&layout)?).first() {
+            let found = obstacle.at(layout.root());
+            // Nothing of it was used: the index was made in memory.
+            let _ = workspace.close();
+            return Err(CliError::in_the_way(Code::Io, &found));
+        }
         for name in &workspace.opening.quarantined {
             let kept = layout.quarantine().join(name);
             ui.warn(&format!("a write that was cut off earlier was set aside: {}", kept.display()));

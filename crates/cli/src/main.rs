@@ -20,6 +20,7 @@ mod task_args;
 mod tasks;
 mod trace_args;
 mod ui;
+mod warden;
 mod words;
 
 use std::ffi::OsString;
@@ -42,6 +43,10 @@ use ui::text::printable_lines;
 use ui::{Loudness, Ui};
 
 fn main() -> ExitCode {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = warden::run(&argv) {
+        return code;
+    }
     // What is acknowledged is durable and what is not can be lost, so an interruption ends the process at once, with its public code.
     let interrupted = i32::from(Exit::Interrupted.code());
     let ends_at_once = Arc::new(AtomicBool::new(true));
@@ -52,7 +57,6 @@ fn main() -> ExitCode {
     );
     // A limit on file sizes is an error to be told, not a reason to be killed in the middle of a write.
     let _ = signal_hook::flag::register(signal_hook::consts::signal::SIGXFSZ, Arc::default());
-    let argv: Vec<OsString> = std::env::args_os().collect();
     let (mut tries, mut fed) = (0, None);
     loop {
         let cli = match help::parse(&argv) {

@@ -31,11 +31,13 @@ pub struct Ci {
     pub rework: bool,
     /// Between the request to end and the end.
     pub grace: Duration,
+    /// What ends the command should Baton be killed; see [`Command::warden`].
+    pub warden: Option<PathBuf>,
 }
 
 impl Ci {
     pub fn new(command: Vec<String>, timeout: Duration, rework: bool) -> Self {
-        Ci { command, timeout, rework, grace: STOP_GRACE }
+        Ci { command, timeout, rework, grace: STOP_GRACE, warden: None }
     }
 }
 
@@ -149,7 +151,7 @@ impl CiRunner {
             return Err(if stop.load(Ordering::Relaxed) { NoVerdict::Stopped } else { NoVerdict::Left });
         };
         let mut command = Command::new(self.ci.command.clone(), self.workspace.dir(), self.ci.timeout);
-        command.grace = self.ci.grace;
+        (command.grace, command.warden) = (self.ci.grace, self.ci.warden.clone());
         command.env.insert("BATON_TASK_ID".into(), waiting.id.to_string());
         // What tools commonly look at to know that nobody sits in front of them.
         command.env.insert("CI".into(), "true".into());

@@ -23,6 +23,8 @@ use crate::layout::Layout;
 use crate::lock::{self, OwnerLock};
 use crate::ports::{AppendError, Journal, OpenError};
 use crate::registry::signed_own;
+use crate::tasks::obstacles::{self, InTheWay};
+use crate::tasks::tree::RealTree;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,8 @@ pub enum Error {
     Open(#[from] OpenError),
     #[error(transparent)]
     Key(#[from] keys::Error),
+    #[error(transparent)]
+    InTheWay(#[from] InTheWay),
 }
 
 /// A data directory that this process owns.
@@ -99,6 +103,11 @@ impl Workspace {
             return Err(OpenError::NotFound(layout.root().to_owned()).into());
         }
         let lock = OwnerLock::acquire_unless(layout, wait, leaves)?;
+        // What is torn goes to `quarantine/`, and nowhere that a link in its place leads to.
+        let tree = RealTree::open(layout.root()).map_err(OpenError::io("open", layout.root()))?;
+        if let Some(obstacle) = obstacles::of_ledger(&tree).first() {
+            return Err(obstacle.at(layout.root()).into());
+        }
         let mut found = None;
         let load = |ledger: &LedgerIdentity| {
             let keys = KeyStore::new(state_dir, &ledger.origin);

@@ -11,13 +11,12 @@ use baton_runtime::engine::Moved;
 use baton_runtime::notify::Notifier;
 use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
-use baton_store::tasks::tree::RealTree;
-use baton_store::{History as _, Layout};
+use baton_store::Layout;
 
 use crate::config::{OnFailure, Settings};
 use crate::context::Context;
 use crate::error::Stop;
-use crate::notices::{keep_told, notable_since, sinks, start, told_until, tree};
+use crate::notices::{MYSELF, Telling, sinks, start};
 use crate::serve::Owner;
 use crate::serve::server::Poke;
 use crate::ui::Ui;
@@ -41,7 +40,8 @@ impl Checks {
         let Some(command) = settings.ci.command.clone() else {
             return Ok(Checks { stop, wake, thread: None });
         };
-        let ci = Ci::new(command, settings.ci.timeout, settings.ci.on_failure == OnFailure::Rework);
+        let mut ci = Ci::new(command, settings.ci.timeout, settings.ci.on_failure == OnFailure::Rework);
+        ci.warden = Some(MYSELF.into());
         let workspace = Occupancy::new(owner.engine.ground().workspace.clone());
         let runner = CiRunner::new(owner.engine.clone(), ci, workspace);
         // Not the owner itself: at the end nobody but the server may hold it.
@@ -82,7 +82,7 @@ impl Checks {
 
 /// Whoever wants to be told, and up to where they were.
 pub(super) struct Told {
-    notifier: Option<(Notifier, RealTree)>,
+    notifier: Option<(Notifier, Telling)>,
 }
 
 impl Told {
@@ -92,19 +92,19 @@ impl Told {
         if sinks.is_empty() {
             return Ok(Told { notifier: None });
         }
-        let (notifier, tree) = (start(layout, sinks)?, tree(layout)?);
-        let visit = ctx.visit()?;
-        let now = visit.reader.size();
-        let since = told_until(&tree, now);
-        notable_since(&visit, since)?.iter().for_each(|moved| notifier.tell(moved));
-        keep_told(&tree, now);
-        Ok(Told { notifier: Some((notifier, tree)) })
+        let notifier = start(layout, sinks)?;
+        // Kept as long as this serves: nobody else tells meanwhile.
+        let Some(mut telling) = Telling::begin(layout, &|| false)? else {
+            return Ok(Told { notifier: None });
+        };
+        telling.catch_up(&notifier, &ctx.visit()?, None)?;
+        Ok(Told { notifier: Some((notifier, telling)) })
     }
 
     pub(super) fn tell(&self, moved: &[Moved], pos: impl FnOnce() -> u64) {
-        if let (Some((notifier, tree)), false) = (&self.notifier, moved.is_empty()) {
+        if let (Some((notifier, telling)), false) = (&self.notifier, moved.is_empty()) {
             moved.iter().filter(|moved| moved.to.is_notable()).for_each(|moved| notifier.tell(moved));
-            keep_told(tree, pos());
+            telling.has_told(pos());
         }
     }
 

@@ -10,7 +10,8 @@ use crate::commands::Ended;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::notices::{FLUSH_WAIT, notable_since, sinks, start, tree};
+use crate::notices::{FLUSH_WAIT, Telling, sinks, start, tree};
+use crate::serve::socket;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
 use crate::ui::text::{count, printable};
@@ -72,24 +73,30 @@ fn list(ctx: &Context, ui: &mut Ui) -> Ended {
 }
 
 fn deliver(ctx: &Context, ui: &mut Ui, since: Option<u64>, is_retry: bool) -> Ended {
-    let visit = ctx.visit()?;
-    let settings = ctx.settings(Some(visit.layout.root()))?;
-    let sinks = sinks(&settings, ctx.work_dir(visit.layout.root()))?;
-    let missed = since.map(|since| notable_since(&visit, since)).transpose()?.unwrap_or_default();
-    let notifier = start(&visit.layout, sinks)?;
-    missed.iter().for_each(|moved| notifier.tell(moved));
+    let layout = ctx.layout()?;
+    let settings = ctx.settings(Some(layout.root()))?;
+    let sinks = sinks(&settings, ctx.work_dir(layout.root()))?;
+    let notifier = start(&layout, sinks)?;
+    let mut told = 0;
+    if let Some(since) = since {
+        // Looked at in its turn: what others told until then is told.
+        match Telling::begin(&layout, &|| socket::connect(ctx, &layout).is_some())? {
+            Some(mut telling) => told = telling.catch_up(&notifier, &ctx.visit()?, Some(since))?,
+            None => ui.note("the process that owns the data directory tells of what happens itself"),
+        }
+    }
     let mut revived = 0;
     if is_retry {
         revived = notifier
             .retry_dead()
-            .map_err(|error| CliError::io("read", &visit.layout.root().join("notifications"), &error))?;
+            .map_err(|error| CliError::io("read", &layout.root().join("notifications"), &error))?;
     }
     let left = notifier.stop(FLUSH_WAIT.max(Duration::from_secs(1)));
     for notice in notifier.take_notices() {
         ui.warn(&notice);
     }
     if ui.json {
-        ui.object(&json!({"v": 1, "told": missed.len(), "revived": revived, "waiting": left}))?;
+        ui.object(&json!({"v": 1, "told": told, "revived": revived, "waiting": left}))?;
     } else if left > 0 {
         ui.line(&format!("{} not delivered yet", count(left as u64, "notification")))?;
     } else {

@@ -18,6 +18,7 @@ impl From<Fault> for CliError {
                     .cause(source.to_string())
                     .hint("baton doctor")
             }
+            Fault::InTheWay(found) => CliError::in_the_way(Code::TaskFiles, &found),
             Fault::Busy => CliError::new(Code::Busy, fault.to_string()),
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use baton_ledger::keyring::Fault;
 use baton_ledger::seal::Refusal;
+use baton_store::tasks::obstacles::{self, InTheWay};
 use baton_store::{AppendError, OpenError, ReadError, export, keys, lock, registry, workspace};
 
 use super::{CliError, Code};
@@ -27,6 +28,13 @@ impl CliError {
             _ => error.hint("baton doctor"),
         }
     }
+
+    /// Something else lies in the place of a file or directory of Baton's own.
+    pub(crate) fn in_the_way(code: Code, found: &InTheWay) -> CliError {
+        CliError::new(code, format!("{} is not {}", found.path.display(), found.expected))
+            .cause(format!("{} is in its place, and was left alone", obstacles::kind(found.found)))
+            .hint("baton doctor --fix")
+    }
 }
 
 impl From<workspace::Error> for CliError {
@@ -39,6 +47,7 @@ impl From<workspace::Error> for CliError {
             workspace::Error::Lock(error) => error.into(),
             workspace::Error::Open(error) => error.into(),
             workspace::Error::Key(error) => error.into(),
+            workspace::Error::InTheWay(found) => CliError::in_the_way(Code::Io, &found),
         }
     }
 }

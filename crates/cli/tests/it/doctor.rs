@@ -179,7 +179,7 @@ fn damage_fails_and_nothing_is_fixed_about_it() {
     fs::remove_dir_all(home.data().join("index")).unwrap();
     let verdict = check(&home, "ledger", 1);
     assert_eq!(verdict["status"], "fail");
-    assert!(verdict["fix"].as_str().unwrap().starts_with("baton verify"), "{verdict}");
+    assert!(verdict["see"].as_str().unwrap().starts_with("baton verify"), "{verdict}");
     home.changes_nothing(|home| home.run(&["doctor", "--fix"])).refused(7, "L004", "line 3");
     let config = home.data().join("baton.toml");
     fs::write(config, "[ledgr]\n").unwrap();
@@ -263,7 +263,7 @@ fn a_fault_of_the_configuration_is_mended_where_it_is() {
     let user = home.path("home/.config/baton/config.toml");
     fs::create_dir_all(user.parent().unwrap()).unwrap();
     fs::write(&user, "[ledgr]\n").unwrap();
-    assert_eq!(check(&home, "config", 1)["fix"], format!("edit {}", user.display()));
+    assert_eq!(check(&home, "config", 1)["advice"], format!("edit {}", user.display()));
     fs::remove_file(user).unwrap();
     let home = home.with_env("BATON_LEDGER_DURABILITY", "maybe");
     assert_eq!(check(&home, "config", 1)["fix"], "unset BATON_LEDGER_DURABILITY");

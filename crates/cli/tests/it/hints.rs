@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Ended, Home, finish};
 
 /// Runs a printed line as a shell would, with `baton` on PATH and nothing else that names a data directory.
-fn paste(home: &Home, line: &str) -> Ended {
+pub(crate) fn paste(home: &Home, line: &str) -> Ended {
     let baton = std::path::Path::new(env!("CARGO_BIN_EXE_baton"));
     let path = format!("{}:/usr/bin:/bin", baton.parent().unwrap().display());
     let mut shell = std::process::Command::new("sh");
@@ -19,7 +19,7 @@ fn paste(home: &Home, line: &str) -> Ended {
 }
 
 /// What follows the word in the one line that has it.
-fn after<'a>(text: &'a str, word: &str) -> &'a str {
+pub(crate) fn after<'a>(text: &'a str, word: &str) -> &'a str {
     text.lines().find_map(|line| line.trim_start().strip_prefix(word)).unwrap_or_else(|| panic!("{text}"))
 }
 

@@ -43,7 +43,11 @@ mod mock_agent;
 #[cfg(test)]
 mod newcomers;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod phases;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod protocol_pages;
 #[cfg(test)]

@@ -156,7 +156,7 @@ fn a_cut_off_end_is_found_by_a_checkpoint_and_stops_writing() {
     for part in ["nothing was changed", "hint: keep this directory, put a copy", "baton explain L005"] {
         assert!(ended.stderr.contains(part), "expected {part:?} in {}", ended.stderr);
     }
-    assert!(home.run(&["doctor"]).stdout.contains("fix: baton explain L005"));
+    assert!(home.run(&["doctor"]).stdout.contains("see: baton explain L005"));
     // Also where only the index remembers.
     fs::remove_dir_all(home.data().join("checkpoints")).unwrap();
     home.changes_nothing(|home| home.run(&["trace", "new"])).refused(7, "L005", "the index");

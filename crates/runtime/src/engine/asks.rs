@@ -118,6 +118,13 @@ impl Engine {
         if let Some(task) = state.board.get(&holder.task).cloned()
             && let Some(run) = task.live_run()
         {
+            if !self.files.has_run_dir(&task.id) {
+                // Gone, or something else lies there, which is moved aside and told: the other files of the run are written again too.
+                if let Some(was) = state.projected.get_mut(&task.id) {
+                    (was.run, was.result) = (None, None);
+                }
+                self.project(&mut state, &task.id);
+            }
             let count = self.files.heartbeat(&task.id, run.id).map_or(0, |beat| beat.count) + 1;
             let beat = Heartbeat { at: moment.now, count, until, lease_until };
             self.files.write_heartbeat(&task, run, &beat).map_err(Fault::files(task.id.as_str()))?;

@@ -4,6 +4,7 @@ use std::io;
 
 use baton_core::TaskId;
 use baton_core::task::Refusal;
+use baton_store::tasks::obstacles::InTheWay;
 use baton_store::{AppendError, ReadError, keys, registry};
 
 /// A failure of an engine. What was not recorded did not happen.
@@ -22,6 +23,9 @@ pub enum Fault {
     Key(#[from] keys::Error),
     #[error("{what}: {source}")]
     Files { what: String, source: io::Error },
+    /// Something else lies in the place of a file or directory of Baton's own.
+    #[error(transparent)]
+    InTheWay(#[from] InTheWay),
     #[error("the ledger moved on again and again while this was decided")]
     Busy,
 }

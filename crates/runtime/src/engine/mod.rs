@@ -31,6 +31,7 @@ use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::{Displaced, Projected, SetAside, TaskFiles};
 use baton_store::tasks::fold::{Fact, catch_up_with, fold};
+use baton_store::tasks::obstacles;
 use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
 use baton_store::{AppendError, Journal, Layout};
@@ -387,12 +388,29 @@ impl Engine {
             Ok((displaced, failed)) => {
                 state.behind.remove(id);
                 if let Some(error) = failed {
-                    fall_behind(state, id, &error);
+                    self.fall_behind(state, id, &error);
                 }
                 self.take_all(state, displaced);
             }
-            Err(fault) => fall_behind(state, id, &fault),
+            Err(fault) => self.fall_behind(state, id, &fault),
         }
+    }
+
+    /// Remembers that a task's files are not what they should be, and tells it once.
+    fn fall_behind(&self, state: &mut State, id: &TaskId, why: &dyn std::fmt::Display) {
+        state.behind.insert(id.clone());
+        let what = format!("{id}: recorded, but its files could not be written: ");
+        if state.notices.iter().any(|notice| notice.starts_with(&what)) {
+            return;
+        }
+        // What the system says of a link on the way helps nobody; which path it is does.
+        let notice = match obstacles::of_tasks(self.files.tree()).first() {
+            Some(found) => {
+                format!("{what}{}; `baton doctor --fix` moves it aside", found.at(self.ground.layout.root()))
+            }
+            None => format!("{what}{why}"),
+        };
+        state.notices.push(notice);
     }
 
     /// Takes in what projections came across. That projects again, and may come across more: one after the other, not one within the other.
@@ -532,15 +550,6 @@ fn note_event(
             }
         }
         _ => {}
-    }
-}
-
-/// Remembers that a task's files are not what they should be, and tells it once.
-fn fall_behind(state: &mut State, id: &TaskId, why: &dyn std::fmt::Display) {
-    state.behind.insert(id.clone());
-    let what = format!("{id}: recorded, but its files could not be written: ");
-    if !state.notices.iter().any(|notice| notice.starts_with(&what)) {
-        state.notices.push(format!("{what}{why}"));
     }
 }
 

@@ -14,6 +14,7 @@ use baton_store::keys::KeyStore;
 use baton_store::registry::{self, AgentKey};
 use baton_store::tasks::files::TaskFiles;
 use baton_store::tasks::fold::catch_up;
+use baton_store::tasks::obstacles;
 use baton_store::tasks::table::Table;
 use baton_store::tasks::tree::RealTree;
 use baton_store::{Journal, Workspace};
@@ -80,6 +81,11 @@ impl Engine {
     /// Opens the tasks of a ledger, and finishes what a crash interrupted.
     pub fn open(ground: Ground, settings: Settings) -> Result<Engine, Fault> {
         let files = TaskFiles::new(ground.tree.clone());
+        let mut in_the_way = obstacles::of_index(&*ground.tree);
+        in_the_way.extend(obstacles::of_tasks(&*ground.tree));
+        if let Some(obstacle) = in_the_way.first() {
+            return Err(obstacle.at(ground.layout.root()).into());
+        }
         files.prepare().map_err(Fault::files("the folders of tasks"))?;
         let key = ground.journal.ledger().key;
         let mut loaded = Table::load(&*ground.disk, &ground.layout.index(), &key);

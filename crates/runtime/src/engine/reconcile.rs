@@ -375,6 +375,7 @@ fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), F
     match fault {
         Fault::Append(AppendError::Refused(Unsealed::Unreadable(_)))
         | Fault::Read(_)
+        | Fault::InTheWay(_)
         | Fault::Registry(_) => Err(fault),
         Fault::Append(AppendError::Refused(_)) | Fault::Refused(_) | Fault::Files { .. } | Fault::Key(_) => {
             state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));

@@ -12,6 +12,9 @@ use crate::engine::Moved;
 /// The version of the event and of the file around it.
 const VERSION: u64 = 1;
 
+/// The variable that tells a command its delivery, and by which what it started is found again.
+pub(super) const DELIVERY_VARIABLE: &str = "BATON_DELIVERY";
+
 /// A notification on its way. Its content never changes, so that a repeat is the same to the byte.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Letter {
@@ -20,6 +23,17 @@ pub(super) struct Letter {
     pub(super) delivery: String,
     pub(super) attempts: u32,
     pub(super) event: Map<String, Value>,
+    pub(super) kept: Kept,
+}
+
+/// Whether a notification is in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Here,
+    /// By somebody else, or in an earlier life: what that one started may still be at work.
+    Left,
+    /// It could not be written; it is sent all the same.
+    Nowhere,
 }
 
 /// A notification that was given up.
@@ -44,7 +58,7 @@ impl Letter {
             "title": title, "from": from.to_string(), "to": to.to_string(), "reason": reason, "at": at.to_string(),
         });
         let event = if let Value::Object(event) = event { event } else { Map::new() };
-        Letter { sink, delivery, attempts: 0, event }
+        Letter { sink, delivery, attempts: 0, event, kept: Kept::Here }
     }
 
     /// What it is called among the files; in the order of the ledger.
@@ -70,7 +84,7 @@ impl Letter {
             ("BATON_TASK_TO", "to"),
             ("BATON_TASK_REASON", "reason"),
             ("BATON_TASK_AT", "at"),
-            ("BATON_DELIVERY", "delivery"),
+            (DELIVERY_VARIABLE, "delivery"),
         ];
         names.into_iter().map(|(name, key)| (name.to_owned(), text(key))).collect()
     }
@@ -101,20 +115,21 @@ impl Letter {
             delivery: value["delivery"].as_str()?.to_owned(),
             attempts: u32::try_from(value["attempts"].as_u64()?).ok()?,
             event,
+            kept: Kept::Here,
         })
     }
 }
 
 impl DeadLetter {
     pub(super) fn new(letter: Letter, reason: String, at: Timestamp) -> Self {
-        let Letter { sink, delivery, attempts, event } = letter;
+        let Letter { sink, delivery, attempts, event, kept: _ } = letter;
         DeadLetter { sink, delivery, attempts, event, reason, at }
     }
 
     /// The same notification, as if it had never been tried.
     pub(super) fn revived(&self) -> Letter {
         let (sink, delivery, event) = (self.sink, self.delivery.clone(), self.event.clone());
-        Letter { sink, delivery, attempts: 0, event }
+        Letter { sink, delivery, attempts: 0, event, kept: Kept::Here }
     }
 
     pub fn to_json(&self) -> Value {

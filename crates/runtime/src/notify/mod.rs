@@ -1,7 +1,7 @@
 //! Tells people that a task went to review, blocked, done or deadletter, and never holds up whoever says so.
 //!
 //! [`tell`](Notifier::tell) puts a transition into a bounded queue and returns. Threads write it to the outbox and send it; a receiver gets each at least once,
-//! with the same delivery id every time. What a receiver does not take ends among the dead letters, from where a person can have it tried
+//! with the same delivery id every time. Of several processes that send from one outbox, one sends each. What a receiver does not take ends among the dead letters, from where a person can have it tried
 //! again. What is in the outbox when Baton ends or dies is sent in its next life.
 
 mod letter;
@@ -110,6 +110,18 @@ impl Notifier {
         }
     }
 
+    /// Puts transitions into the outbox before it returns, and sends them. For what is told from the ledger: once this is done, nobody need tell it again.
+    pub fn keep(&self, moved: &[Moved]) -> io::Result<()> {
+        let (kinds, mut kept) = (self.shared.kinds(), Ok(()));
+        for moved in moved {
+            for kind in &kinds {
+                // Also after one that failed: each is sent, kept or not.
+                kept = kept.and(worker::keep_one(&self.shared, moved, *kind));
+            }
+        }
+        kept
+    }
+
     /// What was given up, oldest first.
     pub fn dead_letters(&self) -> io::Result<Vec<DeadLetter>> {
         dead_letters(self.shared.outbox.tree())
@@ -121,9 +133,10 @@ impl Notifier {
         for dead in self.dead_letters()? {
             if self.shared.has_sink(dead.sink) {
                 let letter = dead.revived();
-                self.shared.outbox.revive(&letter)?;
-                self.shared.enqueue(letter);
-                revived += 1;
+                if self.shared.outbox.revive(&letter)? {
+                    self.shared.enqueue(letter);
+                    revived += 1;
+                }
             }
         }
         Ok(revived)

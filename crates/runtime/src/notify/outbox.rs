@@ -1,7 +1,8 @@
 //! Where notifications wait and where they end: one small file each, below the data directory.
 //!
 //! `notifications/outbox/` has what is to be sent, written before and removed after; `notifications/dead/` what was given up. A file is made beside its place
-//! and gets its name when it is whole. Nothing is synced: they survive the death of Baton, and a power cut costs at most the last ones, which the
+//! and gets its name when it is whole. `notifications/sending/` has the names of what somebody is just sending, so that of several processes one sends it,
+//! and files that are being made. Nothing is synced: they survive the death of Baton, and a power cut costs at most the last ones, which the
 //! ledger still has.
 
 use std::collections::BTreeSet;
@@ -9,15 +10,17 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::Timestamp;
-use baton_store::tasks::tree::Tree;
+use baton_store::disk::unfinished_name;
+use baton_store::tasks::tree::{Claim, Found, Tree};
 use serde_json::{Value, json};
 
-use super::letter::{DeadLetter, Letter};
+use super::letter::{DeadLetter, Kept, Letter};
 use crate::limits::{NOTIFY_DEAD_MAX, NOTIFY_FILE_BYTES_MAX};
 
 const DIR: &str = "notifications";
 const OUTBOX: &str = "notifications/outbox";
 const DEAD: &str = "notifications/dead";
+const SENDING: &str = "notifications/sending";
 /// How many dead letters were dropped.
 const DROPPED: &str = "notifications/dropped.json";
 
@@ -37,9 +40,10 @@ struct Dead {
 impl Outbox {
     /// Opens it, with what an earlier run could not deliver, oldest first. What is no letter is put among the dead as it is.
     pub(super) fn open(tree: Arc<dyn Tree>) -> io::Result<(Self, Vec<Letter>)> {
-        for dir in [DIR, OUTBOX, DEAD] {
+        for dir in [DIR, OUTBOX, DEAD, SENDING] {
             tree.make_dir(dir)?;
         }
+        clear_unfinished(&*tree)?;
         for dir in [DIR, OUTBOX, DEAD] {
             for name in tree.list(dir)?.iter().filter(|name| name.ends_with(".tmp")) {
                 let _ = tree.remove(&format!("{dir}/{name}"));
@@ -55,8 +59,15 @@ impl Outbox {
             match bytes.ok().and_then(|(bytes, _)| Letter::from_file(&bytes)).filter(|l| l.name() == name) {
                 Some(letter) => {
                     // Baton died between the two files of a letter that was given up or tried again: it is tried.
-                    outbox.take_dead(&name);
-                    letters.push(letter);
+                    // Unless somebody is between the two at this moment.
+                    let is_dead = outbox.dead().names.contains(&name);
+                    if is_dead
+                        && let Ok(Some(_claim)) = outbox.claim(&letter)
+                        && outbox.has(&letter)
+                    {
+                        outbox.take_dead(&name);
+                    }
+                    letters.push(Letter { kept: Kept::Left, ..letter });
                 }
                 None => {
                     let mut dead = outbox.dead();
@@ -73,6 +84,16 @@ impl Outbox {
     fn dead(&self) -> MutexGuard<'_, Dead> {
         // The names are only hints about files; whatever panicked, the files count.
         self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a letter for this sender alone; `None` while another has it.
+    pub(super) fn claim(&self, letter: &Letter) -> io::Result<Option<Claim>> {
+        self.tree.claim(&format!("{SENDING}/{}", letter.name()))
+    }
+
+    /// Whether a letter is still to be sent.
+    pub(super) fn has(&self, letter: &Letter) -> bool {
+        matches!(self.tree.look(&format!("{OUTBOX}/{}", letter.name())), Ok(Some(_)))
     }
 
     /// Writes a letter that is to be sent, or how often it was tried.
@@ -117,9 +138,9 @@ impl Outbox {
     }
 
     fn take_dead(&self, name: &str) {
-        if self.dead().names.remove(name) {
-            let _ = self.tree.remove(&format!("{DEAD}/{name}"));
-        }
+        self.dead().names.remove(name);
+        // Most are not there.
+        let _ = self.tree.remove(&format!("{DEAD}/{name}"));
     }
 
     pub(super) fn tree(&self) -> &dyn Tree {
@@ -131,11 +152,16 @@ impl Outbox {
         self.dead().dropped
     }
 
-    /// Puts a dead letter back among those to be sent. Written there before it goes here, so that it is never nowhere.
-    pub(super) fn revive(&self, letter: &Letter) -> io::Result<()> {
+    /// Puts a dead letter back among those to be sent, and gives whether that was done here: somebody else may be at it, or quicker. Written there
+    /// before it goes here, so that it is never nowhere.
+    pub(super) fn revive(&self, letter: &Letter) -> io::Result<bool> {
+        let Some(_claim) = self.claim(letter)? else { return Ok(false) };
+        if self.tree.look(&format!("{DEAD}/{}", letter.name()))?.is_none() {
+            return Ok(false);
+        }
         self.put(letter)?;
         self.take_dead(&letter.name());
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -157,14 +183,40 @@ pub fn dead_letters(tree: &dyn Tree) -> io::Result<Vec<DeadLetter>> {
     Ok(letters.filter_map(|(bytes, _)| DeadLetter::from_file(&bytes)).collect())
 }
 
+/// Files that are being made are made within this time, or never: another process may be at it right now.
+const UNFINISHED_NS: i64 = 60_000_000_000;
+
+/// Removes what was being made, and the names of what was being sent, when whoever did it died.
+fn clear_unfinished(tree: &dyn Tree) -> io::Result<()> {
+    for name in tree.list(SENDING)? {
+        let path = format!("{SENDING}/{name}");
+        let Ok(Some(Found::File(stamp))) = tree.look(&path) else { continue };
+        if tree.now_ns().saturating_sub(stamp.modified_ns) <= UNFINISHED_NS {
+            continue;
+        }
+        if name.ends_with(".tmp") {
+            let _ = tree.remove(&path);
+        } else {
+            // A name that nobody has goes when it is given back.
+            drop(tree.claim(&path));
+        }
+    }
+    Ok(())
+}
+
 /// Gives a path another content in one step.
 fn replace(tree: &dyn Tree, path: &str, bytes: &[u8]) -> io::Result<()> {
-    let beside = format!("{path}.tmp");
-    let _ = tree.remove(&beside);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let beside = format!("{SENDING}/{}", unfinished_name(name));
     tree.create(&beside, bytes)?;
     match tree.rename(&beside, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            tree.exchange(&beside, path)?;
+            let exchanged = tree.exchange(&beside, path);
+            if exchanged.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                // Somebody took it away in between.
+                return tree.rename(&beside, path);
+            }
+            exchanged?;
             tree.remove(&beside)
         }
         renamed => renamed,

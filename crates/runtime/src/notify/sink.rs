@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use baton_core::Timestamp;
 use std::time::Duration;
 
-use super::letter::Letter;
+use super::letter::{DELIVERY_VARIABLE, Kept, Letter};
 use super::pace::Pace;
 use super::webhook::Webhook;
-use crate::process::{Command, Ended, Ran, short};
+use crate::process::{Command, Ended, Ran, end_leftovers, short};
 
 /// A receiver of notifications.
 #[derive(Debug, Clone)]
 pub enum Sink {
     /// Run for each one, which it gets as JSON on its standard input and in `BATON_*` variables. Run once: only its author knows whether it may be repeated.
-    Command { words: Vec<String>, dir: PathBuf },
+    Command { words: Vec<String>, dir: PathBuf, warden: Option<PathBuf> },
     /// Posted, and tried again where that may help.
     Webhook(Webhook),
 }
@@ -72,7 +72,7 @@ impl Sink {
     /// Makes it ready for many attempts, in one thread.
     pub(super) fn open(self, pace: &Pace) -> Open {
         match self {
-            Sink::Command { words, dir } => Open::Command { words, dir },
+            Sink::Command { words, dir, warden } => Open::Command { words, dir, warden },
             Sink::Webhook(webhook) => Open::Webhook { agent: webhook.agent(pace.webhook_timeout), webhook },
         }
     }
@@ -80,7 +80,7 @@ impl Sink {
 
 /// A receiver in use.
 pub(super) enum Open {
-    Command { words: Vec<String>, dir: PathBuf },
+    Command { words: Vec<String>, dir: PathBuf, warden: Option<PathBuf> },
     Webhook { webhook: Webhook, agent: ureq::Agent },
 }
 
@@ -94,11 +94,20 @@ impl Open {
     ) -> Outcome {
         match self {
             Open::Webhook { webhook, agent } => webhook.post(agent, letter, now, pace.webhook_timeout),
-            Open::Command { words, dir } => {
+            Open::Command { words, dir, warden } => {
                 let mut command = Command::new(words.clone(), dir, pace.command_timeout);
                 (command.env, command.stdin) = (letter.variables(), letter.body());
-                command.grace = pace.command_grace;
-                match command.run(None, stop) {
+                (command.grace, command.warden) = (pace.command_grace, warden.clone());
+                if letter.kept == Kept::Left {
+                    // Whoever ran it before has died, and what it started may still be at work: two at once is not what its author expects.
+                    end_leftovers(DELIVERY_VARIABLE, &letter.delivery, pace.command_grace);
+                }
+                let ran = command.run(None, stop);
+                if matches!(&ran, Ok(Ran { ended: Ended::TimedOut | Ended::Stopped, .. })) {
+                    // The group is gone; what had left the group goes too.
+                    end_leftovers(DELIVERY_VARIABLE, &letter.delivery, Duration::ZERO);
+                }
+                match ran {
                     Ok(Ran { ended: Ended::Exit(0), .. }) => Outcome::Delivered,
                     Ok(Ran { ended: Ended::Exit(code), .. }) => Outcome::Never(format!("exit {code}")),
                     Ok(Ran { ended: Ended::Signal(signal), .. }) => {

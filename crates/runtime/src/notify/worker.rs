@@ -1,19 +1,20 @@
 //! The threads behind a notifier: one keeps what is told in files, and one for each receiver sends. None of them knows the engine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::SinkKind;
-use super::letter::Letter;
+use super::letter::{Kept, Letter};
 use super::outbox::Outbox;
 use super::pace::Pace;
 use super::sink::{Open, Outcome, Sink};
 use crate::clock::Clock;
 use crate::engine::Moved;
 use crate::limits::{NOTICES_MAX, NOTIFY_KEEP_WAIT, NOTIFY_OUTBOX_MAX};
+use baton_store::tasks::tree::Claim;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ struct State {
     senders: usize,
     /// Commands that run, whose process groups must not be left behind.
     commands: usize,
+    /// What is being sent here and by nobody else, by its name.
+    claims: BTreeMap<String, Claim>,
 }
 
 #[derive(Debug)]
@@ -83,6 +86,11 @@ impl Shared {
         if notices.len() < NOTICES_MAX {
             notices.push(text);
         }
+    }
+
+    /// Whom there is to tell.
+    pub(super) fn kinds(&self) -> Vec<SinkKind> {
+        self.lock().lines.iter().map(|line| line.kind).collect()
     }
 
     pub(super) fn has_sink(&self, kind: SinkKind) -> bool {
@@ -154,9 +162,27 @@ impl Shared {
         }
     }
 
+    /// Takes a letter for this process. Where another one is at it, or has sent it, it is that one's.
+    fn claim(&self, index: usize, letter: &Letter) -> bool {
+        let is_ours = match self.outbox.claim(letter) {
+            Ok(Some(claim)) if letter.kept == Kept::Nowhere || self.outbox.has(letter) => {
+                self.lock().claims.insert(letter.name(), claim);
+                true
+            }
+            Ok(_) => false,
+            // On a disk that does not even take a name, twice is better than never.
+            Err(_) => true,
+        };
+        if !is_ours {
+            self.forget(index, letter);
+        }
+        is_ours
+    }
+
     /// Books what became of an attempt.
     fn settle(&self, index: usize, mut letter: Letter, outcome: Outcome) {
         letter.attempts += 1;
+        let name = letter.name();
         match outcome {
             Outcome::Delivered => {
                 if let Err(error) = self.outbox.remove(&letter) {
@@ -190,6 +216,9 @@ impl Shared {
             // Its file stays for the next life.
             Outcome::Stopped => {}
         }
+        // Last: whoever has the name next finds the files as they are meant to be.
+        let claim = self.lock().claims.remove(&name);
+        drop(claim);
     }
 
     fn forget(&self, index: usize, letter: &Letter) {
@@ -225,6 +254,9 @@ impl Shared {
         self.abort.store(true, Ordering::Relaxed);
         self.changed.notify_all();
         self.wait(ladder, |state| state.commands > 0);
+        // A post that still waits for its answer is the next life's to repeat.
+        let claims = std::mem::take(&mut self.lock().claims);
+        drop(claims);
     }
 
     fn wait(&self, wait: Duration, is_busy: impl Fn(&State) -> bool) {
@@ -236,16 +268,22 @@ impl Shared {
 /// Keeps what is told, in the order in which it is told.
 pub(super) fn keep(shared: &Shared, told: &Receiver<Moved>, kinds: &[SinkKind]) {
     while let Ok(moved) = told.recv() {
-        for kind in kinds {
-            let letter = Letter::of(&moved, *kind);
-            if let Err(error) = shared.outbox.put(&letter) {
-                // It is sent all the same; only a death of Baton would lose it.
-                shared.notice(format!("notification {} is not kept: {error}", letter.delivery));
-            }
-            shared.enqueue(letter);
-        }
+        kinds.iter().for_each(|kind| drop(keep_one(shared, &moved, *kind)));
     }
     shared.close();
+}
+
+/// Puts one into the outbox, to be sent.
+pub(super) fn keep_one(shared: &Shared, moved: &Moved, kind: SinkKind) -> std::io::Result<()> {
+    let mut letter = Letter::of(moved, kind);
+    let kept = shared.outbox.put(&letter);
+    if let Err(error) = &kept {
+        // It is sent all the same; only a death of Baton would lose it.
+        shared.notice(format!("notification {} is not kept: {error}", letter.delivery));
+        letter.kept = Kept::Nowhere;
+    }
+    shared.enqueue(letter);
+    kept
 }
 
 /// Sends one letter after the other to one receiver.
@@ -258,6 +296,10 @@ pub(super) fn send(shared: &Shared, index: usize, sink: &Open) {
     }
     let _leaving = Leaving(shared);
     while let Some(letter) = shared.next(index) {
+        if !shared.claim(index, &letter) {
+            shared.has_run(letter.sink);
+            continue;
+        }
         let mut stop = || shared.abort.load(Ordering::Relaxed);
         let outcome = sink.attempt(&letter, shared.clock.now(), &shared.pace, &mut stop);
         let kind = letter.sink;

@@ -59,7 +59,13 @@ pub struct Command {
     pub timeout: Duration,
     /// Between the request to end and the end.
     pub grace: Duration,
+    /// A program that stands between and ends the whole group should this process be killed. It gets [`WARDEN_WORD`], the number of this process and
+    /// the words.
+    pub warden: Option<PathBuf>,
 }
+
+/// What tells a warden that it is one.
+pub const WARDEN_WORD: &str = "@warden";
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +106,7 @@ pub enum Error {
 impl Command {
     pub fn new(words: Vec<String>, dir: impl Into<PathBuf>, timeout: Duration) -> Self {
         let (env, stdin) = (BTreeMap::new(), Vec::new());
-        Command { words, dir: dir.into(), env, stdin, timeout, grace: STOP_GRACE }
+        Command { words, dir: dir.into(), env, stdin, timeout, grace: STOP_GRACE, warden: None }
     }
 
     /// Runs it to its end, and whatever is left of its group with it.
@@ -125,7 +131,15 @@ impl Command {
         }
         let (pipe, stdout) = io::pipe()?;
         let stderr = stdout.try_clone()?;
-        let mut command = std::process::Command::new(program);
+        let mut command = match &self.warden {
+            Some(warden) if self.is_there(program) => {
+                let mut command = std::process::Command::new(warden);
+                command.arg(WARDEN_WORD).arg(std::process::id().to_string()).arg(program);
+                command
+            }
+            // What is missing is told by the system itself.
+            _ => std::process::Command::new(program),
+        };
         command.args(arguments).current_dir(&self.dir).process_group(0).env_clear();
         command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)))).envs(&self.env);
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
@@ -141,6 +155,17 @@ impl Command {
             _ => Error::Other(error),
         })?;
         Ok((child, pipe))
+    }
+}
+
+impl Command {
+    /// Whether there is such a program, in the directory or on the path.
+    fn is_there(&self, program: &str) -> bool {
+        if program.contains('/') {
+            return self.dir.join(program).exists();
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| self.dir.join(dir).join(program).exists())
     }
 }
 

@@ -191,7 +191,8 @@ fn a_tasks_file_is_written_also_where_its_run_files_cannot_be_and_that_is_told_o
     assert!(text.contains("status: in-progress\n") && text.contains("Notes: two"), "{text}");
     let notices = bench.engine.take_notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].contains(&format!("runs/{id}")), "{notices:?}");
+    let runs = format!("{} is not a directory", bench.at("runs").display());
+    assert!(notices[0].contains(&runs) && notices[0].contains("baton doctor --fix"), "{notices:?}");
     // It is tried again.
     fs::remove_file(bench.at("runs")).unwrap();
     fs::create_dir(bench.at("runs")).unwrap();

@@ -47,7 +47,7 @@ fn webhook(url: &str) -> Vec<Sink> {
 }
 
 fn command(dir: &TempDir, text: &str) -> Vec<Sink> {
-    vec![Sink::Command { words: sh(text), dir: dir.path().to_owned() }]
+    vec![Sink::Command { words: sh(text), dir: dir.path().to_owned(), warden: None }]
 }
 
 fn moved(pos: u64) -> Moved {
@@ -324,7 +324,8 @@ fn a_command_that_fails_or_hangs_is_given_up_and_holds_up_nobody_else() {
         assert_eq!(notifier.dead_letters().unwrap().pop().unwrap().reason, reason);
     };
     check(command(&dir, "exit 4"), 8, "exit 4");
-    let missing = Sink::Command { words: vec!["no-such-program".into()], dir: dir.path().to_owned() };
+    let missing =
+        Sink::Command { words: vec!["no-such-program".into()], dir: dir.path().to_owned(), warden: None };
     check(vec![missing], 9, "not found: no-such-program");
 }
 
@@ -355,4 +356,33 @@ fn telling_twice_is_sending_with_the_same_id() {
     wait_for("delivered again", || notifier.tally().delivered == 2);
     let ids: Vec<_> = receiver.got().iter().map(|got| got.headers["x-baton-delivery"].clone()).collect();
     assert_eq!(ids[0], ids[1]);
+}
+
+#[test]
+fn what_left_the_group_of_a_command_that_hangs_ends_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "setsid sh -c 'echo $$ > pid; exec sleep 60' & sleep 60";
+    let patient = Pace { command_timeout: Duration::from_secs(3), ..quick() };
+    let notifier = start(&dir, command(&dir, text), patient);
+    notifier.tell(&moved(7));
+    wait_for("given up", || notifier.tally().given_up == 1);
+    assert!(is_gone(&dir.path().join("pid")));
+}
+
+#[test]
+fn of_two_who_send_from_one_outbox_one_sends_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let patient = Pace { command_timeout: Duration::from_secs(60), ..quick() };
+    let first = start(&dir, command(&dir, "echo x >> begun; until test -e go; do sleep 0.01; done"), patient);
+    first.keep(&[moved(7)]).unwrap();
+    wait_for("it runs", || dir.path().join("begun").exists());
+    // Finds it in the outbox, and somebody at it.
+    let second = start(&dir, command(&dir, "echo x >> begun"), patient);
+    assert_eq!(second.stop(Duration::from_secs(5)), 0);
+    assert_eq!(outbox(&dir).len(), 1, "it is the first one's");
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    wait_for("delivered", || first.tally().delivered == 1);
+    assert_eq!((outbox(&dir).len(), second.tally().delivered), (0, 0));
+    assert_eq!(std::fs::read_to_string(dir.path().join("begun")).unwrap(), "x\n");
+    assert!(files(&dir.path().join("notifications/sending")).is_empty());
 }

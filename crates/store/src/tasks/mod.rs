@@ -8,6 +8,7 @@ mod document;
 mod edit;
 pub mod files;
 pub mod fold;
+pub mod obstacles;
 mod places;
 mod problem;
 mod render;

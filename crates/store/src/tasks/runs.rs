@@ -133,6 +133,11 @@ impl TaskFiles {
         Ok(())
     }
 
+    /// Whether the files of a task's runs have their directory.
+    pub fn has_run_dir(&self, task: &TaskId) -> bool {
+        matches!(self.tree().look(&run_dir(task)), Ok(Some(Found::Dir)))
+    }
+
     /// Writes the heartbeat of a run.
     pub fn write_heartbeat(&self, task: &Task, run: &Run, beat: &Heartbeat) -> io::Result<()> {
         let value = json!({

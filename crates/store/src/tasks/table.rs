@@ -104,6 +104,13 @@ impl Table {
         read(&bytes, key, &path).unwrap_or_else(nothing)
     }
 
+    /// Whether what was saved is as it was saved; `None` where nothing was.
+    pub fn is_sound(disk: &dyn Disk, index: &Path, key: &PublicKey) -> Option<bool> {
+        let path = index.join("tasks");
+        let bytes = read_file(disk, &path, TABLE_BYTES_MAX).ok()?;
+        Some(read(&bytes, key, &path).is_some())
+    }
+
     /// Saves the rows that changed. Nothing is synced: what a crash takes away is made again.
     pub fn save(&mut self, disk: &dyn Disk, key: &SecretKey, saving: &Saving<'_>) -> io::Result<()> {
         let Saving { board, projected, changed, boot, journal_end } = *saving;

@@ -4,7 +4,7 @@
 //! whoever puts a link, a pipe or a device in the place of a file gets an error, not Baton's hands.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -58,6 +58,28 @@ pub trait Tree: Send + Sync + fmt::Debug {
     fn now_ns(&self) -> i64;
     /// Removes a directory that is empty.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
+    /// Takes a name for one at a time, until what is given back is dropped or its process ends, however it ends; `None` while another has it.
+    /// A tree that only one process has gives it to everybody.
+    fn claim(&self, path: &str) -> io::Result<Option<Claim>> {
+        let _ = path;
+        Ok(Some(Claim { held: None }))
+    }
+}
+
+/// A name that nobody else has. An empty file of that name lies there meanwhile.
+#[derive(Debug)]
+pub struct Claim {
+    /// The directory, the name in it, and the file that the kernel's lock is on.
+    held: Option<(OwnedFd, String, File)>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some((dir, name, _locked)) = &self.held {
+            // While the lock is still held: whoever waits for it finds that the name is gone, and makes it anew.
+            let _ = unlinkat(dir, name.as_str(), AtFlags::empty());
+        }
+    }
 }
 
 /// A directory of the operating system.
@@ -215,5 +237,28 @@ impl Tree for RealTree {
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         let (parent, name) = divide(dir);
         Ok(unlinkat(self.dir(parent)?, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn claim(&self, path: &str) -> io::Result<Option<Claim>> {
+        let (parent, name) = divide(path);
+        let dir = self.dir(parent)?;
+        loop {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+            let file = File::from(self.enter(path, flags, Mode::from_raw_mode(0o644))?);
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Whoever had it may have removed the name between the two: then others lock another file.
+            let ours = rustix::fs::fstat(&file)?;
+            match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
+                    return Ok(Some(Claim { held: Some((dir, name.to_owned(), file)) }));
+                }
+                Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }

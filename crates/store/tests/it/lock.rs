@@ -65,3 +65,34 @@ fn removing_or_replacing_the_lock_file_makes_no_second_owner() {
     drop(first);
     OwnerLock::acquire(&layout, Duration::ZERO).unwrap();
 }
+
+#[test]
+fn a_name_is_one_process_s_at_a_time_and_free_when_it_is_given_back() {
+    use baton_store::tasks::tree::{RealTree, Tree as _};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let dir = tempfile::tempdir().unwrap();
+    let tree = RealTree::open(dir.path()).unwrap();
+    let held = tree.claim("name").unwrap().expect("it is free");
+    assert!(RealTree::open(dir.path()).unwrap().claim("name").unwrap().is_none());
+    drop(held);
+    assert!(!dir.path().join("name").exists());
+    let (inside, had) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let tree = RealTree::open(dir.path()).unwrap();
+                let mut mine = 0;
+                while mine < 200 {
+                    let Some(_claim) = tree.claim("name").unwrap() else { continue };
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+                    had.fetch_add(1, Ordering::SeqCst);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    mine += 1;
+                }
+            });
+        }
+    });
+    assert_eq!(had.load(Ordering::SeqCst), 1600);
+    std::os::unix::fs::symlink(dir.path().join("elsewhere"), dir.path().join("link")).unwrap();
+    assert!(tree.claim("link").is_err() && !dir.path().join("elsewhere").exists());
+}

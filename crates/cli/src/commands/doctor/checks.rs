@@ -12,11 +12,13 @@ use baton_store::journal::index::Index;
 use baton_store::journal::recover::{self, Tail};
 use baton_store::journal::segments;
 use baton_store::keys::{self, KeyStore};
+use baton_store::tasks::tree::Tree as _;
 use baton_store::{History as _, Layout, OpenError, Visit, clock, lock, registry};
 
-use super::{Status, Verdict, tasks};
+use super::{Status, Verdict, places, tasks};
 use crate::context::{Activity, Context, disk, visit};
 use crate::limits::DISK_FREE_MIN;
+use crate::notices::tree;
 use crate::ui::shell;
 use crate::ui::text::{bytes, count};
 use crate::ui::time::{ago, duration};
@@ -32,6 +34,7 @@ pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
     }
     verdicts.extend(permissions(ctx, layout, opened.as_ref().ok()));
     verdicts.extend([disk_space(layout), locks(layout), quarantine(layout)]);
+    verdicts.extend(places::check(layout));
     if let Ok(visit) = opened {
         verdicts.extend(tasks::checks(layout, visit));
     }
@@ -55,8 +58,9 @@ fn config(ctx: &Context, layout: &Layout) -> Verdict {
             // The value may be the user's own, or come from a variable.
             let file = error.causes.first().and_then(|place| place.rsplitn(3, ':').nth(2));
             match (file, error.hint) {
-                (Some(file), _) => verdict.fix(format!("edit {}", shell::word(file))),
-                (None, Some(hint)) => verdict.fix(hint),
+                (Some(file), _) => verdict.advice(format!("edit {}", shell::word(file))),
+                (None, Some(hint)) if hint.starts_with("unset ") => verdict.fix(hint),
+                (None, Some(hint)) => verdict.see(hint),
                 (None, None) => verdict,
             }
         }
@@ -67,9 +71,9 @@ fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
     let verify = format!("baton verify {}", shell::path(layout.root()));
     let visit = match opened {
         Err(error @ OpenError::Cut { .. }) => {
-            return Verdict::new("ledger", Status::Fail, error.to_string()).fix("baton explain L005");
+            return Verdict::new("ledger", Status::Fail, error.to_string()).see("baton explain L005");
         }
-        Err(error) => return Verdict::new("ledger", Status::Fail, error.to_string()).fix(verify),
+        Err(error) => return Verdict::new("ledger", Status::Fail, error.to_string()).see(verify),
         Ok(visit) => visit,
     };
     let firsts = segments::list(&*disk(), layout).unwrap_or_default();
@@ -80,7 +84,7 @@ fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
     match &visit.reader.tail {
         Tail::Damaged { line, why } => {
             let detail = format!("{whole}, then line {line} does not fit: {why}");
-            Verdict::new("ledger", Status::Fail, detail).fix(verify)
+            Verdict::new("ledger", Status::Fail, detail).see(verify)
         }
         Tail::Torn { why, .. } if !is_in_use => {
             let detail = format!("{whole}, then a write that was cut off: {why}");
@@ -100,7 +104,7 @@ fn ledger(layout: &Layout, opened: &Result<Visit, OpenError>) -> Verdict {
 
 /// Whether the last kept checkpoint agrees with the tree.
 fn checkpoint(visit: &Visit) -> Verdict {
-    let fail = |detail: String| Verdict::new("checkpoint", Status::Fail, detail).fix("baton verify");
+    let fail = |detail: String| Verdict::new("checkpoint", Status::Fail, detail).see("baton verify");
     let size = match visit.notes.sizes() {
         Ok(sizes) => sizes.into_iter().rfind(|size| *size <= visit.reader.size()),
         Err(error) => return fail(error.to_string()),
@@ -169,9 +173,9 @@ fn keys(ctx: &Context, visit: &Visit) -> Vec<Verdict> {
         Ok(_) | Err(keys::Error::Exposed { .. }) => {}
         Err(error @ keys::Error::Missing { .. }) => {
             let detail = format!("{error}: nothing can be signed or appended here");
-            found.push(fail(detail).fix("baton explain L007"));
+            found.push(fail(detail).see("baton explain L007"));
         }
-        Err(error) => found.push(fail(error.to_string()).fix("baton explain L009")),
+        Err(error) => found.push(fail(error.to_string()).see("baton explain L009")),
     }
     let agents = registry::agent_keys(&visit.reader).unwrap_or_default();
     for key in kept(&store).into_iter().filter(|key| *key != ledger.key.id()) {
@@ -188,7 +192,7 @@ fn keys(ctx: &Context, visit: &Visit) -> Vec<Verdict> {
             }
             None => Verdict::new("keys", Status::Warn, format!("a key of nobody's: {error}")),
         };
-        found.push(verdict.fix("baton explain L009"));
+        found.push(verdict.see("baton explain L009"));
     }
     match store.exposed() {
         Ok(mut exposed) => {
@@ -267,7 +271,7 @@ fn disk_space(layout: &Layout) -> Verdict {
             if status == Status::Ok {
                 verdict
             } else {
-                verdict.fix(format!("df -h {}", shell::path(layout.root())))
+                verdict.see(format!("df -h {}", shell::path(layout.root())))
             }
         }
         Err(error) => Verdict::new("disk", Status::Warn, error.to_string()),
@@ -283,7 +287,7 @@ fn clock(visit: &Visit) -> Verdict {
     let is_past = |text: &str| text.parse::<Timestamp>().is_ok_and(|limit| now >= limit);
     if !is_past(CLOCK_MIN) || is_past(CLOCK_MAX) {
         let detail = format!("it says {now}, which is not plausible");
-        return Verdict::new("clock", Status::Warn, detail).fix("set the system's clock");
+        return Verdict::new("clock", Status::Warn, detail).advice("set the system's clock");
     }
     let last = visit.reader.read(visit.reader.size(), 1).ok();
     let last = last.as_ref().and_then(|lines| Some(Line::parse(lines.first()?.text.as_bytes()).ok()?.at));
@@ -291,7 +295,7 @@ fn clock(visit: &Visit) -> Verdict {
         Some(at) if at.unix_ms() - now.unix_ms() > CLOCK_SKEW_MS_MAX => {
             let ahead = duration((at.unix_ms() - now.unix_ms()).unsigned_abs() / 1000);
             let detail = format!("the last event is {ahead} in the future; the clock was or is wrong");
-            Verdict::new("clock", Status::Warn, detail).fix("set the system's clock")
+            Verdict::new("clock", Status::Warn, detail).advice("set the system's clock")
         }
         Some(at) => {
             Verdict::new("clock", Status::Ok, format!("plausible; the last event was {}", ago(at, now)))
@@ -312,13 +316,16 @@ fn locks(layout: &Layout) -> Verdict {
 }
 
 fn quarantine(layout: &Layout) -> Verdict {
-    match baton_store::disk::Disk::list(&*disk(), &layout.quarantine()) {
-        Ok(names) if names.is_empty() => Verdict::new("quarantine", Status::Ok, "empty"),
-        Ok(names) => {
+    // Never through a link in its place, which has a verdict of its own.
+    match tree(layout).map(|tree| tree.list("quarantine")) {
+        Ok(Ok(names)) if names.is_empty() => Verdict::new("quarantine", Status::Ok, "empty"),
+        Ok(Ok(names)) => {
             let files = count(names.len() as u64, "file");
             let detail = format!("{files} set aside in {}", layout.quarantine().display());
-            Verdict::new("quarantine", Status::Ok, detail).fix("baton events --type ledger.recovered --json")
+            Verdict::new("quarantine", Status::Ok, detail)
+                .see(format!("ls -l {}", shell::path(&layout.quarantine())))
         }
-        Err(error) => Verdict::new("quarantine", Status::Warn, error.to_string()),
+        Ok(Err(error)) => Verdict::new("quarantine", Status::Warn, error.to_string()),
+        Err(error) => Verdict::new("quarantine", Status::Warn, error.what),
     }
 }

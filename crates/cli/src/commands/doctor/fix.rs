@@ -1,4 +1,4 @@
-//! What the doctor mends: permissions of secrets, a torn tail, the index. Nothing that could be evidence is touched.
+//! What the doctor mends: permissions of secrets, what is in the way, a torn tail, the index. Nothing that could be evidence is touched.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,6 +11,7 @@ use baton_store::lock::OwnerLock;
 use baton_store::{History as _, Layout, OpenError};
 
 use super::checks::mode;
+use super::places;
 use crate::context::{Context, disk};
 use crate::error::{CliError, Stop};
 use crate::ui::Ui;
@@ -21,11 +22,15 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     let mut done = Vec::new();
     // Before anything is touched: whoever owns the data directory does the rest too.
     ctx.reach()?;
+    intact(layout)?;
     restrict(ctx, layout, &mut done)?;
+    // Nothing opens while something else lies in the place of its files.
+    places::clear(ctx, layout, &mut done)?;
     // Opening recovers; where that is refused, nothing else is touched either.
     let writing = ctx.write(ui)?;
     if writing.is_shared() {
         ui.note("the index is in use by the process that owns the data directory, and stays as it is");
+        reconcile(ctx, ui)?;
         return Ok(done);
     }
     for name in &writing.opening.quarantined {
@@ -40,6 +45,17 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     let events = count(writing.journal.size(), "event");
     writing.close(ui)?;
     // The board and the files of tasks went with the index: opening makes both from the ledger.
+    reconcile(ctx, ui)?;
+    if was_broken {
+        done.push(format!("the index was missing or damaged, and was rebuilt from {events}"));
+    } else {
+        ui.note(&format!("the index was made anew from {events}"));
+    }
+    Ok(done)
+}
+
+/// Does what is due, and compares every file of every task with the ledger.
+fn reconcile(ctx: &Context, ui: &Ui) -> Result<(), Stop> {
     let tasks = ctx.tasks(ui)?;
     let reconciled = tasks.tick().and_then(|_| tasks.reconcile()).map_err(Stop::from);
     let reconciled = tasks.finish(ui, reconciled)?;
@@ -50,12 +66,19 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
             count(reconciled.looked_at as u64, "task")
         ));
     }
-    if was_broken {
-        done.push(format!("the index was missing or damaged, and was rebuilt from {events}"));
-    } else {
-        ui.note(&format!("the index was made anew from {events}"));
+    Ok(())
+}
+
+/// Refuses where the journal itself is not in order: then nothing is touched.
+fn intact(layout: &Layout) -> Result<(), Stop> {
+    let opened = recover::open(&disk(), layout, Mode::Read)?;
+    match opened.tail {
+        Tail::Damaged { line, why } => {
+            let file = format!("segment {:020}", opened.end.segment);
+            Err(OpenError::Damaged { line, file, why }.into())
+        }
+        Tail::Clean | Tail::Filled | Tail::Torn { .. } => Ok(()),
     }
-    Ok(done)
 }
 
 /// Takes others' rights away from the directory of secrets and everything of this ledger in it.
@@ -84,11 +107,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), CliError> {
 /// witness of events that were cut off.
 fn forget_index(ctx: &Context, layout: &Layout) -> Result<(), Stop> {
     let _lock = OwnerLock::acquire(layout, ctx.lock_wait()?).map_err(CliError::from)?;
-    let opened = recover::open(&disk(), layout, Mode::Read)?;
-    if let Tail::Damaged { line, why } = opened.tail {
-        let file = format!("segment {:020}", opened.end.segment);
-        return Err(OpenError::Damaged { line, file, why }.into());
-    }
+    intact(layout)?;
     let dir = layout.index();
     let names =
         baton_store::disk::Disk::list(&*disk(), &dir).map_err(|error| CliError::io("list", &dir, &error))?;

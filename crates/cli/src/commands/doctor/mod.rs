@@ -1,7 +1,8 @@
-//! `baton doctor`: a verdict for each thing that can be wrong, and what to do about it. [`checks`] looks, [`fix`] mends.
+//! `baton doctor`: a verdict for each thing that can be wrong, and what to do about it. [`checks`], [`tasks`] and [`places`] look, [`fix`] mends.
 
 mod checks;
 mod fix;
+mod places;
 mod tasks;
 
 use serde_json::{Value, json};
@@ -22,13 +23,41 @@ enum Status {
     Fail,
 }
 
-/// A verdict with a reason, and a command that helps.
+/// A verdict with a reason, and what comes next.
 #[derive(Debug, Clone)]
 struct Verdict {
     check: &'static str,
     status: Status,
     detail: String,
-    fix: Option<String>,
+    next: Option<Next>,
+}
+
+/// What a person does about it. Only what mends it when it is pasted is called a fix.
+#[derive(Debug, Clone)]
+enum Next {
+    /// A command after which it is in order.
+    Fix(String),
+    /// A command that says more.
+    See(String),
+    /// What only a person can do.
+    Advice(String),
+}
+
+impl Next {
+    fn word(&self) -> &'static str {
+        match self {
+            Next::Fix(_) => "fix",
+            Next::See(_) => "see",
+            Next::Advice(_) => "advice",
+        }
+    }
+
+    fn text(&self, ui: &Ui) -> String {
+        match self {
+            Next::Fix(command) | Next::See(command) => ui.command(command),
+            Next::Advice(text) => text.clone(),
+        }
+    }
 }
 
 impl Status {
@@ -43,18 +72,25 @@ impl Status {
 
 impl Verdict {
     fn new(check: &'static str, status: Status, detail: impl Into<String>) -> Self {
-        Verdict { check, status, detail: detail.into(), fix: None }
+        Verdict { check, status, detail: detail.into(), next: None }
     }
 
-    fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
-        self
+    fn fix(self, command: impl Into<String>) -> Self {
+        Verdict { next: Some(Next::Fix(command.into())), ..self }
+    }
+
+    fn see(self, command: impl Into<String>) -> Self {
+        Verdict { next: Some(Next::See(command.into())), ..self }
+    }
+
+    fn advice(self, text: impl Into<String>) -> Self {
+        Verdict { next: Some(Next::Advice(text.into())), ..self }
     }
 
     fn to_json(&self, ui: &Ui) -> Value {
         let mut out = json!({"check": self.check, "status": self.status.as_str(), "detail": self.detail});
-        if let Some(fix) = &self.fix {
-            out["fix"] = ui.command(fix).into();
+        if let Some(next) = &self.next {
+            out[next.word()] = next.text(ui).into();
         }
         out
     }
@@ -80,12 +116,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Doctor) -> Ended {
         for verdict in &verdicts {
             let status = ui.paint.status(verdict.status.as_str());
             table.row(vec![verdict.check.into(), status, printable(&verdict.detail)]);
-            if let Some(fix) = &verdict.fix {
-                table.row(vec![
-                    String::new(),
-                    String::new(),
-                    format!("fix: {}", printable(&ui.command(fix))),
-                ]);
+            if let Some(next) = &verdict.next {
+                let line = format!("{}: {}", next.word(), printable(&next.text(ui)));
+                table.row(vec![String::new(), String::new(), line]);
             }
         }
         for line in table.lines(None) {

@@ -3,10 +3,12 @@
 use baton_core::TaskId;
 use baton_core::task::Status as TaskStatus;
 use baton_runtime::notify::dead_letters;
+use baton_store::tasks::table::Table;
 use baton_store::tasks::tree::{RealTree, Tree as _};
-use baton_store::{Layout, Visit, lock};
+use baton_store::{History as _, Layout, Visit, lock};
 
 use super::{Status, Verdict};
+use crate::context::disk;
 use crate::tasks::ReadBoard;
 use crate::ui::text::{count, printable};
 
@@ -14,75 +16,109 @@ use crate::ui::text::{count, printable};
 const SHOWN_MAX: usize = 5;
 
 pub(super) fn checks(layout: &Layout, visit: Visit) -> Vec<Verdict> {
-    let mut verdicts = vec![files(layout, visit)];
+    let mut verdicts = files(layout, visit);
     verdicts.extend(edits(layout));
     verdicts.extend(notifications(layout));
     verdicts
 }
 
 /// Whether every task has its file where it should be, and no file is nobody's.
-fn files(layout: &Layout, visit: Visit) -> Verdict {
+fn files(layout: &Layout, visit: Visit) -> Vec<Verdict> {
+    let warn = |detail: String| Verdict::new("tasks", Status::Warn, detail);
     let read = match ReadBoard::of(visit) {
         Ok(read) => read,
-        Err(_) => return Verdict::new("tasks", Status::Warn, "the board cannot be read").fix("baton verify"),
+        Err(_) => return vec![warn("the board cannot be read".to_owned()).see("baton verify")],
     };
     let tasks = count(read.board.len() as u64, "task");
     // Whoever owns the directory knows more than what is saved, and takes in what people change.
     if matches!(lock::holder(layout), Ok(Some(_))) {
         let detail = format!("{tasks}; the process that owns the data directory looks after their files");
-        return Verdict::new("tasks", Status::Ok, detail);
+        return vec![Verdict::new("tasks", Status::Ok, detail)];
     }
+    let (index, key) = (layout.index(), read.visit.reader.ledger().key);
+    if Table::is_sound(&*disk(), &index, &key) == Some(false) {
+        // Without it nobody knows how the files were left: whatever else there is to say comes after it is made anew.
+        let detail = "index/tasks is not as Baton saved it: torn by a crash, or altered; it is not believed";
+        return vec![warn(detail.to_owned()).fix("baton doctor --fix")];
+    }
+    let mut found = Vec::new();
     let changed = read.edited(read.board.tasks());
     if !changed.is_empty() {
         let names: Vec<&str> = changed.iter().take(SHOWN_MAX).map(TaskId::as_str).collect();
         let detail = format!("{} of {tasks} changed by hand or missing: {}", changed.len(), names.join(", "));
-        return Verdict::new("tasks", Status::Warn, detail).fix("baton task ls");
+        found.push(warn(detail).fix("baton doctor --fix"));
     }
-    let strangers = strangers(layout, &read);
-    match strangers.as_slice() {
-        [] => Verdict::new("tasks", Status::Ok, format!("{tasks}, each with its file")),
-        found => {
-            let shown: Vec<String> = found.iter().take(SHOWN_MAX).map(|name| printable(name)).collect();
-            let detail = format!("{} not taken in: {}", count(found.len() as u64, "file"), shown.join(", "));
-            Verdict::new("tasks", Status::Warn, detail).fix("baton doctor --fix")
-        }
+    let Strangers { new, nameless } = Strangers::of(layout, &read);
+    if !new.is_empty() {
+        // Taken in, or told why not: what is wrong with it is the person's to mend.
+        let detail = format!("{} not taken in yet: {}", files_of(&new), shown(&new));
+        found.push(warn(detail).see("baton doctor --fix"));
     }
-}
-
-/// Files in the folders of tasks that are no task's.
-fn strangers(layout: &Layout, read: &ReadBoard) -> Vec<String> {
-    let Ok(tree) = RealTree::open(layout.root()) else { return Vec::new() };
-    let mut found = Vec::new();
-    for status in TaskStatus::ALL {
-        for name in tree.list(&format!("tasks/{status}")).unwrap_or_default() {
-            let Some(stem) = name.strip_suffix(".md").filter(|_| !name.starts_with('.')) else { continue };
-            let is_known = stem.parse::<TaskId>().is_ok_and(|id| read.board.get(&id).is_some());
-            if !is_known {
-                found.push(format!("tasks/{status}/{name}"));
-            }
-        }
+    if !nameless.is_empty() {
+        let detail = format!("{} not taken in: {}", files_of(&nameless), shown(&nameless));
+        let advice = "move it elsewhere, or name it after a task, such as TASK-2026-02-09-057.md";
+        found.push(warn(detail).advice(advice));
     }
-    found.sort();
+    if found.is_empty() {
+        found.push(Verdict::new("tasks", Status::Ok, format!("{tasks}, each with its file")));
+    }
     found
 }
 
-/// Edits that were not taken in, kept aside.
+fn files_of(names: &[String]) -> String {
+    count(names.len() as u64, "file")
+}
+
+fn shown(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| printable(name)).collect();
+    shown.join(", ")
+}
+
+/// Files in the folders of tasks that are no task's.
+#[derive(Default)]
+struct Strangers {
+    /// Named like a task that is not known: taken in by whoever looks next.
+    new: Vec<String>,
+    /// Named like no task: left alone.
+    nameless: Vec<String>,
+}
+
+impl Strangers {
+    fn of(layout: &Layout, read: &ReadBoard) -> Strangers {
+        let mut found = Strangers::default();
+        let Ok(tree) = RealTree::open(layout.root()) else { return found };
+        for status in TaskStatus::ALL {
+            for name in tree.list(&format!("tasks/{status}")).unwrap_or_default() {
+                let Some(stem) = name.strip_suffix(".md").filter(|_| !name.starts_with('.')) else {
+                    continue;
+                };
+                match stem.parse::<TaskId>() {
+                    Ok(id) if read.board.get(&id).is_some() => {}
+                    Ok(_) => found.new.push(format!("tasks/{status}/{name}")),
+                    Err(_) => found.nameless.push(format!("tasks/{status}/{name}")),
+                }
+            }
+        }
+        found.new.sort();
+        found.nameless.sort();
+        found
+    }
+}
+
+/// Edits that were not taken in, kept aside. What else is there was in the way, and no edit.
 fn edits(layout: &Layout) -> Option<Verdict> {
     let tree = RealTree::open(layout.root()).ok()?;
     let names = tree.list("quarantine").unwrap_or_default();
-    let mut kept: Vec<String> = names.into_iter().filter(|name| name.starts_with("TASK-")).collect();
+    let is_edit = |name: &String| name.starts_with("TASK-") && name.ends_with(".md");
+    let mut kept: Vec<String> = names.into_iter().filter(is_edit).collect();
     kept.sort();
     if kept.is_empty() {
         return None;
     }
-    let shown: Vec<String> = kept.iter().take(SHOWN_MAX).map(|name| printable(name)).collect();
-    let detail = format!(
-        "{} not taken in, kept in {}: {}",
-        count(kept.len() as u64, "edit"),
-        layout.quarantine().display(),
-        shown.join(", ")
-    );
-    Some(Verdict::new("edits", Status::Warn, detail).fix("baton events --type task.edit_refused --json"))
+    let edits = count(kept.len() as u64, "edit");
+    let quarantine = layout.quarantine();
+    let detail = format!("{edits} not taken in, kept in {}: {}", quarantine.display(), shown(&kept));
+    Some(Verdict::new("edits", Status::Warn, detail).see("baton events --type task.edit_refused --json"))
 }
 
 /// Notifications that were given up.
@@ -90,5 +126,5 @@ fn notifications(layout: &Layout) -> Option<Verdict> {
     let tree = RealTree::open(layout.root()).ok()?;
     let dead = dead_letters(&tree).ok().filter(|dead| !dead.is_empty())?;
     let detail = format!("{} given up", count(dead.len() as u64, "notification"));
-    Some(Verdict::new("notifications", Status::Warn, detail).fix("baton notify ls"))
+    Some(Verdict::new("notifications", Status::Warn, detail).see("baton notify ls"))
 }
