@@ -65,7 +65,7 @@ fn answer(
     match method {
         "initialize" => wire.result(
             &id,
-            json!({
+            &json!({
                 "protocolVersion": 1,
                 "agentCapabilities": {
                     "loadSession": true,
@@ -96,17 +96,17 @@ fn answer(
                 "currentModeId": "ask",
                 "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}],
             });
-            wire.result(&id, json!({"sessionId": name, "modes": modes}));
+            wire.result(&id, &json!({"sessionId": name, "modes": modes}));
         }
-        "session/set_mode" => wire.result(&id, json!({})),
+        "session/set_mode" => wire.result(&id, &json!({})),
         "session/prompt" => match sessions.get(name_of(params)).cloned() {
             Some(session) => {
                 session.is_canceled.store(false, Ordering::Relaxed);
                 let turn = Turn::new(wire.clone(), name_of(params), session, params);
                 std::thread::spawn(move || turn.run(&id));
             }
-            None => wire.error(&id, -32002, "no such session", Value::Null),
+            None => wire.error(&id, -32002, "no such session", &Value::Null),
         },
-        _ => wire.error(&id, -32601, "method not found", Value::Null),
+        _ => wire.error(&id, -32601, "method not found", &Value::Null),
     }
 }

@@ -51,13 +51,13 @@ impl Turn {
             has_done |= is_known;
             at += 1 + used;
             if self.is_canceled() {
-                return self.wire.result(id, json!({"stopReason": "cancelled"}));
+                return self.wire.result(id, &json!({"stopReason": "cancelled"}));
             }
             match then {
                 Then::GoOn => {}
-                Then::Stop(reason) => return self.wire.result(id, json!({"stopReason": reason})),
+                Then::Stop(reason) => return self.wire.result(id, &json!({"stopReason": reason})),
                 Then::Nothing => return,
-                Then::Fail(code, message, data) => return self.wire.error(id, code, &message, data),
+                Then::Fail(code, message, data) => return self.wire.error(id, code, &message, &data),
             }
         }
         if !has_done {
@@ -67,7 +67,7 @@ impl Turn {
         }
         let usage =
             json!({"inputTokens": words.len(), "outputTokens": words.len(), "totalTokens": 2 * words.len()});
-        self.wire.result(id, json!({"stopReason": "end_turn", "usage": usage}));
+        self.wire.result(id, &json!({"stopReason": "end_turn", "usage": usage}));
     }
 
     fn is_canceled(&self) -> bool {
@@ -196,7 +196,7 @@ impl Turn {
             {"optionId": "no", "name": "No", "kind": "reject_once"},
         ]);
         let params = json!({"sessionId": self.name, "toolCall": call, "options": options});
-        let answer = self.wire.ask("session/request_permission", params);
+        let answer = self.wire.ask("session/request_permission", &params);
         let chosen = answer.as_ref().and_then(|answer| answer["result"]["outcome"]["optionId"].as_str());
         let status = if matches!(chosen, Some("once" | "always")) { "completed" } else { "failed" };
         self.update(

@@ -35,18 +35,18 @@ impl Wire {
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    pub(super) fn result(&self, id: &Value, result: Value) {
+    pub(super) fn result(&self, id: &Value, result: &Value) {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
-    pub(super) fn error(&self, id: &Value, code: i64, message: &str, data: Value) {
+    pub(super) fn error(&self, id: &Value, code: i64, message: &str, data: &Value) {
         self.say(
             &json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}}),
         );
     }
 
     /// Asks the client something and waits for its answer; nothing comes back where the turn is canceled meanwhile.
-    pub(super) fn ask(&self, method: &str, params: Value) -> Option<Value> {
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let (id, cancels) = {
             let mut state = self.state();
             state.asked += 1;
