@@ -7,6 +7,7 @@ pub mod ci;
 pub mod clock;
 pub mod dispatch;
 pub mod engine;
+pub mod harness;
 pub mod limits;
 pub mod notify;
 pub mod occupancy;

@@ -1,0 +1,160 @@
+//! The Agent Client Protocol over an agent's standard streams, with the official library.
+//!
+//! The process is ours ([`Agent`]); the library sees lines only. Every line is looked at before it gets there: what is no message is told and kept
+//! from it, updates are translated right here (so that a flood of them is held back by whoever listens), and requests and answers go through it.
+//! The library runs in a thread of its own; [`AcpHarness`] sends it what is asked.
+
+mod inbound;
+mod talk;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baton_core::session::{Answer, Cause};
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+
+use self::talk::{Command, Talk};
+use super::{Failure, Harness, Told};
+use crate::agent::{Agent, Heard, Launch, NotWritten};
+
+/// What an agent is told about its surroundings.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    pub cwd: PathBuf,
+    pub mcp_servers: Vec<McpServer>,
+    /// The permission mode that is set before the first prompt.
+    pub mode: Option<String>,
+    /// Whether Baton reads and writes files for the agent.
+    pub fs: bool,
+    /// A session of the agent's own that is to be gone on with.
+    pub load: Option<String>,
+}
+
+/// A server of tools that is offered to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    pub name: String,
+    pub command: PathBuf,
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+}
+
+/// An agent that speaks ACP.
+#[derive(Debug)]
+pub struct AcpHarness {
+    agent: Agent,
+    commands: UnboundedSender<Command>,
+}
+
+/// Where lines for the library go, until there are none any more.
+type Incoming = Arc<Mutex<Option<UnboundedSender<std::io::Result<String>>>>>;
+
+impl AcpHarness {
+    /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `NotReady` and ends with `Exited`.
+    pub fn start(
+        launch: Launch,
+        setup: Setup,
+        tell: impl Fn(Told) + Send + Sync + 'static,
+    ) -> std::io::Result<AcpHarness> {
+        let tell: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(tell);
+        let (to_library, incoming) = unbounded();
+        let to_library: Incoming = Arc::new(Mutex::new(Some(to_library)));
+        let (commands, asked) = unbounded();
+        let agent = Agent::start(launch, {
+            let (tell, commands) = (tell.clone(), commands.clone());
+            move |heard| listen(heard, &to_library, &commands, &*tell)
+        })?;
+        start_library(agent.clone(), setup, incoming, asked, tell)?;
+        Ok(AcpHarness { agent, commands })
+    }
+
+    fn ask(&self, command: Command) {
+        // Where nobody takes it any more the agent is gone, which is told.
+        let _ = self.commands.unbounded_send(command);
+    }
+}
+
+fn start_library(
+    agent: Agent,
+    setup: Setup,
+    incoming: UnboundedReceiver<std::io::Result<String>>,
+    asked: UnboundedReceiver<Command>,
+    tell: Arc<dyn Fn(Told) + Send + Sync>,
+) -> std::io::Result<()> {
+    let stopping = agent.clone();
+    let talk = Talk { agent, setup, tell };
+    let run = move || futures::executor::block_on(talk.run(incoming, asked));
+    let started = std::thread::Builder::new().name("acp".into()).spawn(run);
+    if started.is_err() {
+        stopping.stop();
+    }
+    started.map(drop)
+}
+
+/// Sorts what comes from the process: to the library, or straight to whoever listens.
+fn listen(
+    heard: Heard,
+    to_library: &Incoming,
+    commands: &UnboundedSender<Command>,
+    tell: &(dyn Fn(Told) + Send + Sync),
+) {
+    let close = || drop(to_library.lock().unwrap_or_else(PoisonError::into_inner).take());
+    match heard {
+        Heard::Line(line) => {
+            let sorted = inbound::sort(&line);
+            sorted.told.into_iter().for_each(tell);
+            if let (Some(line), Some(library)) =
+                (sorted.for_library, &*to_library.lock().unwrap_or_else(PoisonError::into_inner))
+            {
+                let _ = library.unbounded_send(Ok(line));
+            }
+        }
+        Heard::TooLong(bytes) => {
+            let message = format!("the agent sent a line of {bytes} bytes, which is no message");
+            let _ = commands.unbounded_send(Command::GiveUp(Failure::of(Cause::Protocol, message)));
+        }
+        Heard::Closed => {
+            close();
+            tell(Told::Closed);
+        }
+        Heard::Ended(exit) => {
+            close();
+            tell(Told::Exited(exit));
+        }
+    }
+}
+
+impl Harness for AcpHarness {
+    fn prompt(&mut self, blocks: &[String]) -> Result<(), Failure> {
+        let sent = self.commands.unbounded_send(Command::Prompt(blocks.to_vec()));
+        sent.map_err(|_| Failure::new(NotWritten::Closed.to_string()))
+    }
+
+    fn cancel(&mut self) {
+        self.ask(Command::Cancel);
+    }
+
+    fn answer(&mut self, id: &str, answer: &Answer) {
+        self.ask(Command::Answer(id.to_owned(), answer.clone()));
+    }
+
+    fn stop(&mut self) {
+        self.agent.stop();
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.agent.pid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harness_can_be_moved_to_where_it_is_needed() {
+        fn is_send<T: Send>() {}
+        is_send::<AcpHarness>();
+        is_send::<Box<dyn Harness>>();
+    }
+}

@@ -1,0 +1,244 @@
+//! The conversation itself: handshake, session, prompts, permissions, through the library.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, FileSystemCapabilities,
+    Implementation, InitializeRequest, LoadSessionRequest, McpServer as SchemaServer, McpServerStdio,
+    NewSessionRequest, PermissionOption, PermissionOptionKind, PromptRequest, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    SetSessionModeRequest, TextContent,
+};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Agent as AgentRole, Client, Error as RpcError, Lines};
+use baton_core::session::{Answer, Cause};
+use futures::StreamExt as _;
+use futures::channel::mpsc::UnboundedReceiver;
+
+use super::{Setup, inbound};
+use crate::agent::Agent;
+use crate::harness::{Asked, Failure, Ready, Told};
+
+/// What is asked of the conversation.
+#[derive(Debug)]
+pub(super) enum Command {
+    Prompt(Vec<String>),
+    Cancel,
+    Answer(String, Answer),
+    /// It cannot go on.
+    GiveUp(Failure),
+}
+
+/// What was asked for and not answered yet.
+type Pending = Arc<Mutex<BTreeMap<String, (Responder<RequestPermissionResponse>, Vec<PermissionOption>)>>>;
+
+pub(super) struct Talk {
+    pub(super) agent: Agent,
+    pub(super) setup: Setup,
+    pub(super) tell: Arc<dyn Fn(Told) + Send + Sync>,
+}
+
+impl Talk {
+    pub(super) async fn run(
+        self,
+        incoming: UnboundedReceiver<std::io::Result<String>>,
+        asked: UnboundedReceiver<Command>,
+    ) {
+        let agent = self.agent.clone();
+        let outgoing = futures::sink::unfold(agent, |agent: Agent, line: String| async move {
+            agent.write(format!("{line}\n").as_bytes()).map_err(std::io::Error::other)?;
+            Ok(agent)
+        });
+        let pending = Pending::default();
+        let (tell, waiting) = (self.tell.clone(), pending.clone());
+        let ended = Client
+            .v1()
+            .name("baton")
+            .on_receive_request(
+                async move |request: RequestPermissionRequest, responder, _connection| {
+                    ask(&tell, &waiting, request, responder);
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .connect_with(Lines::new(Box::pin(outgoing), incoming), async move |connection| {
+                self.converse(connection, asked, pending).await;
+                Ok(())
+            })
+            .await;
+        // Whatever ended it, the process tells how.
+        drop(ended);
+    }
+
+    async fn converse(
+        self,
+        connection: ConnectionTo<AgentRole>,
+        mut asked: UnboundedReceiver<Command>,
+        pending: Pending,
+    ) {
+        let session = match self.open(&connection).await {
+            Ok((session, ready)) => {
+                (self.tell)(Told::Ready(ready));
+                session
+            }
+            Err(failure) => {
+                (self.tell)(Told::NotReady(failure));
+                self.agent.stop();
+                return connection.incoming_closed().await;
+            }
+        };
+        while let Some(command) = asked.next().await {
+            match command {
+                Command::Prompt(blocks) => self.prompt(&connection, &session, blocks),
+                Command::Cancel => {
+                    let _ = connection.send_notification(CancelNotification::new(session.clone()));
+                }
+                Command::Answer(id, answer) => respond(&pending, &id, &answer),
+                Command::GiveUp(failure) => {
+                    (self.tell)(Told::TurnFailed(failure));
+                    self.agent.stop();
+                }
+            }
+            if connection.is_incoming_closed() {
+                break;
+            }
+        }
+    }
+
+    /// The handshake, the session, and its mode.
+    async fn open(&self, connection: &ConnectionTo<AgentRole>) -> Result<(SessionId, Ready), Failure> {
+        let files =
+            FileSystemCapabilities::new().read_text_file(self.setup.fs).write_text_file(self.setup.fs);
+        let hello = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
+            .client_info(Implementation::new("baton", env!("CARGO_PKG_VERSION")));
+        let known = connection.send_request(hello).block_task().await.map_err(|error| failure(&error))?;
+        if known.protocol_version != ProtocolVersion::V1 {
+            let message =
+                format!("the agent speaks version {} of the protocol, not 1", known.protocol_version);
+            return Err(Failure::of(Cause::Protocol, message));
+        }
+        let servers: Vec<SchemaServer> = self.setup.mcp_servers.iter().map(server).collect();
+        let cwd = self.setup.cwd.clone();
+        let (session, modes) = match &self.setup.load {
+            Some(native) => {
+                let load = LoadSessionRequest::new(native.clone(), cwd).mcp_servers(servers);
+                let loaded =
+                    connection.send_request(load).block_task().await.map_err(|error| failure(&error))?;
+                (SessionId::new(native.clone()), loaded.modes)
+            }
+            None => {
+                let new = NewSessionRequest::new(cwd).mcp_servers(servers);
+                let made =
+                    connection.send_request(new).block_task().await.map_err(|error| failure(&error))?;
+                (made.session_id, made.modes)
+            }
+        };
+        if let Some(mode) = &self.setup.mode {
+            let set = SetSessionModeRequest::new(session.clone(), mode.clone());
+            connection.send_request(set).block_task().await.map_err(|error| {
+                let known: Vec<String> = modes
+                    .iter()
+                    .flat_map(|modes| &modes.available_modes)
+                    .map(|mode| mode.id.to_string())
+                    .collect();
+                let message =
+                    format!("mode {mode:?} was refused ({}); it has {}", error.message, known.join(", "));
+                Failure::new(message)
+            })?;
+        }
+        let mode = self.setup.mode.clone().or_else(|| modes.map(|modes| modes.current_mode_id.to_string()));
+        let agent = known.agent_info.map(|info| format!("{} {}", info.name, info.version));
+        let can_load = known.agent_capabilities.load_session;
+        Ok((session.clone(), Ready { native_id: Some(session.to_string()), agent, can_load, mode }))
+    }
+
+    fn prompt(&self, connection: &ConnectionTo<AgentRole>, session: &SessionId, blocks: Vec<String>) {
+        let blocks = blocks.into_iter().map(|text| ContentBlock::Text(TextContent::new(text))).collect();
+        let sent = connection.send_request(PromptRequest::new(session.clone(), blocks));
+        let tell = self.tell.clone();
+        // Beside whatever else is asked meanwhile.
+        let spawned = connection.spawn(async move {
+            match sent.block_task().await {
+                Ok(answer) => {
+                    let stop = serde_json::to_value(answer.stop_reason).ok();
+                    let stop = stop.and_then(|stop| stop.as_str().map(str::to_owned)).unwrap_or_default();
+                    tell(Told::TurnEnded { stop, usage: None });
+                }
+                // The end of the process is told by the process.
+                Err(error) if agent_client_protocol::is_incoming_transport_closed(&error) => {}
+                Err(error) => tell(Told::TurnFailed(failure(&error))),
+            }
+            Ok(())
+        });
+        if spawned.is_err() {
+            (self.tell)(Told::TurnFailed(Failure::new("the conversation is over")));
+        }
+    }
+}
+
+fn server(server: &super::McpServer) -> SchemaServer {
+    let env = server.env.iter().map(|(name, value)| EnvVariable::new(name.clone(), value.clone())).collect();
+    let stdio = McpServerStdio::new(server.name.clone(), server.command.clone());
+    SchemaServer::Stdio(stdio.args(server.args.clone()).env(env))
+}
+
+fn ask(
+    tell: &Arc<dyn Fn(Told) + Send + Sync>,
+    pending: &Pending,
+    request: RequestPermissionRequest,
+    responder: Responder<RequestPermissionResponse>,
+) {
+    let seen = inbound::updated(request.tool_call);
+    let asked = Asked {
+        id: serde_json::to_value(responder.id()).map_or_else(|_| String::new(), |id| id.to_string()),
+        title: seen.name.clone().unwrap_or_else(|| "a tool".into()),
+        call_id: Some(seen.call_id.clone()),
+    };
+    pending
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(asked.id.clone(), (responder, request.options));
+    // Some agents ask about a call that they never announced.
+    tell(Told::Tool(seen));
+    tell(Told::Asked(asked));
+}
+
+/// Chooses by kind, never by place or name: the narrower one first.
+fn respond(pending: &Pending, id: &str, answer: &Answer) {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let Some((responder, options)) = pending.lock().unwrap_or_else(PoisonError::into_inner).remove(id) else {
+        return;
+    };
+    let wanted: &[PermissionOptionKind] = match answer {
+        Answer::Allow | Answer::Text(_) => &[AllowOnce, AllowAlways],
+        Answer::Deny => &[RejectOnce, RejectAlways],
+        Answer::Canceled => &[],
+    };
+    let chosen = wanted.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    let outcome = match chosen {
+        Some(option) => {
+            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+        }
+        None => RequestPermissionOutcome::Cancelled,
+    };
+    let _ = responder.respond(RequestPermissionResponse::new(outcome));
+}
+
+/// What an error of an agent means, as far as agents are known to say.
+fn failure(error: &RpcError) -> Failure {
+    let data = error.data.as_ref();
+    let kind = data.and_then(|data| data.get("errorKind")).and_then(serde_json::Value::as_str);
+    let resets_at = data.and_then(|data| data.get("resetsAt")).and_then(serde_json::Value::as_str);
+    let resets_at = resets_at.and_then(|at| baton_core::Timestamp::from_rfc3339(at).ok());
+    let code = i64::from(i32::from(error.code));
+    let message = format!("{} ({code})", error.message);
+    let cause = match (kind, code) {
+        (Some("usage_limit"), _) => Some(Cause::Quota),
+        (_, -32000 | 401) => Some(Cause::Auth),
+        _ => None,
+    };
+    Failure { message, cause, retryable: false, resets_at }
+}

@@ -1,0 +1,120 @@
+//! What drives an agent, whatever it speaks: one small trait for what is asked of it, one enum for what it tells.
+//!
+//! A harness owns its agent's process or connection and knows its protocol; nothing beyond this module does. What it tells comes in order, from
+//! whichever thread, through the function that it was started with, and ends with [`Told::Exited`].
+
+pub mod acp;
+
+use baton_core::Timestamp;
+use baton_core::session::{Answer, Cause};
+use serde_json::Value;
+
+use crate::agent::Exit;
+
+/// What is asked of an agent. Nothing here waits: what comes of it is told.
+pub trait Harness: Send + std::fmt::Debug {
+    /// Begins a turn.
+    fn prompt(&mut self, blocks: &[String]) -> Result<(), Failure>;
+
+    /// Asks to end the turn early; the end is told as any other.
+    fn cancel(&mut self);
+
+    /// Answers what was asked for under this name.
+    fn answer(&mut self, id: &str, answer: &Answer);
+
+    /// Ends the agent, within its grace.
+    fn stop(&mut self);
+
+    /// The number of its process, where it has one.
+    fn pid(&self) -> Option<u32>;
+}
+
+/// What an agent does.
+#[derive(Debug)]
+pub enum Told {
+    /// It takes input.
+    Ready(Ready),
+    /// It cannot be talked to; it will be ended.
+    NotReady(Failure),
+    Text {
+        text: String,
+        is_thought: bool,
+    },
+    Tool(ToolSeen),
+    Asked(Asked),
+    Usage(Value),
+    TurnEnded {
+        stop: String,
+        usage: Option<Value>,
+    },
+    TurnFailed(Failure),
+    /// Something that nobody here knows; kept, and of no consequence.
+    Unknown {
+        what: &'static str,
+        raw: String,
+    },
+    /// It will say nothing more, though it may live.
+    Closed,
+    Exited(Box<Exit>),
+}
+
+/// What is known of an agent that is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ready {
+    /// What the agent calls the session, where it has a name for it.
+    pub native_id: Option<String>,
+    pub agent: Option<String>,
+    pub can_load: bool,
+    pub mode: Option<String>,
+}
+
+/// Why something did not work, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    pub cause: Option<Cause>,
+    /// Whether the same request may work a moment later.
+    pub retryable: bool,
+    /// When a limit ends.
+    pub resets_at: Option<Timestamp>,
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Failure { message: message.into(), cause: None, retryable: false, resets_at: None }
+    }
+
+    pub fn of(cause: Cause, message: impl Into<String>) -> Self {
+        Failure { cause: Some(cause), ..Failure::new(message) }
+    }
+}
+
+/// A tool that the agent runs itself, as far as it tells. What is not told again stays as it was.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolSeen {
+    pub call_id: String,
+    pub name: Option<String>,
+    pub arguments: Option<Value>,
+    pub mutating: Option<bool>,
+    pub progress: Option<Progress>,
+    /// What it gave, as text.
+    pub output: Option<String>,
+}
+
+/// How far a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    Announced,
+    Running,
+    Succeeded,
+    /// It ran, and what it says is bad news: that is for the agent to deal with.
+    SaysNo,
+}
+
+/// Something that the agent wants to be allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    pub id: String,
+    pub title: String,
+    pub call_id: Option<String>,
+}
