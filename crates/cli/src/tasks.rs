@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_core::TaskId;
 use baton_core::task::decide::Rules;
-use baton_core::task::{Board, Papers, Task};
+use baton_core::task::{Board, Papers, Status, Task};
 use baton_runtime::clock::SystemClock;
 use baton_runtime::{Engine, Ground, Settings};
 use baton_store::tasks::files::{Projected, file_path};
@@ -130,6 +130,7 @@ impl ReadBoard {
             Some(was) => {
                 // Where the files are behind the ledger, whoever wrote last did not come to the end of it.
                 was.rev != task.rev()
+                    || was.has_leftovers
                     || tree.look(&file_path(was.status, &task.id)).ok().flatten()
                         != Some(Found::File(was.stamp))
             }
@@ -138,10 +139,15 @@ impl ReadBoard {
         tasks.filter(is_edited).map(|task| task.id.clone()).collect()
     }
 
+    /// Whether a task's file lies in a folder where it does not belong: saved there by an editor that had it open before it moved.
+    pub(crate) fn is_elsewhere(&self, task: &Task) -> bool {
+        RealTree::open(self.visit.layout.root()).is_ok_and(|tree| is_elsewhere(&tree, task))
+    }
+
     /// Whether a folder of tasks has a file that no task is known for, or that belongs into another.
     pub(crate) fn has_strangers(&self) -> bool {
         let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return false };
-        baton_core::task::Status::ALL.iter().any(|status| {
+        Status::ALL.iter().any(|status| {
             let names = tree.list(&format!("tasks/{status}")).unwrap_or_default();
             names
                 .iter()
@@ -149,6 +155,12 @@ impl ReadBoard {
                 .any(|id| self.board.get(&id).is_none_or(|task| task.status != *status))
         })
     }
+}
+
+/// Whether there is a file of a task beside the one in its own folder.
+pub(crate) fn is_elsewhere(tree: &RealTree, task: &Task) -> bool {
+    let mut others = Status::ALL.iter().filter(|status| **status != task.status);
+    others.any(|status| tree.look(&file_path(*status, &task.id)).is_ok_and(|found| found.is_some()))
 }
 
 /// What the configuration says, as the engine wants it.

@@ -53,7 +53,7 @@ impl From<Refusal> for CliError {
             Refusal::NotRetryable(_) => {
                 (Code::NotWaiting, Some("baton task ls --status deadletter".to_owned()))
             }
-            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } => {
+            Refusal::NotInCi { .. } | Refusal::LateVerdict | Refusal::NotInReview { .. } => {
                 (Code::NotWaiting, Some("baton task ls --status review".to_owned()))
             }
         };
