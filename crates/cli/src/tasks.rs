@@ -130,13 +130,17 @@ impl ReadBoard {
             Some(was) => {
                 // Where the files are behind the ledger, whoever wrote last did not come to the end of it.
                 was.rev != task.rev()
-                    || was.has_leftovers
                     || tree.look(&file_path(was.status, &task.id)).ok().flatten()
                         != Some(Found::File(was.stamp))
             }
             None => true,
         };
         tasks.filter(is_edited).map(|task| task.id.clone()).collect()
+    }
+
+    /// Tasks with a file that was set aside while somebody may have been writing it.
+    pub(crate) fn unfinished(&self) -> BTreeSet<TaskId> {
+        self.projected.iter().filter(|(_, was)| was.has_leftovers).map(|(id, _)| id.clone()).collect()
     }
 
     /// Whether a task's file lies in a folder where it does not belong: saved there by an editor that had it open before it moved.

@@ -16,9 +16,9 @@ struct HalfSaved {
 }
 
 impl HalfSaved {
-    fn of(home: &Home, id: &str, change: impl FnOnce(String) -> String) -> HalfSaved {
+    fn of(home: &Home, id: &str, change: impl FnOnce(&str) -> String) -> HalfSaved {
         let path = home.task_file(id);
-        let whole = change(fs::read_to_string(&path).unwrap());
+        let whole = change(&fs::read_to_string(&path).unwrap());
         let (half, rest) = whole.split_at(whole.find("line 2").unwrap());
         let mut file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();
@@ -38,7 +38,7 @@ fn with_lines(home: &Home) -> String {
     id
 }
 
-fn add_lines(text: String) -> String {
+fn add_lines(text: &str) -> String {
     text.replacen("\n## Work Log", "\nline 1\nline 2\nline 3\n\n## Work Log", 1)
 }
 

@@ -134,7 +134,7 @@ impl Engine {
     fn reconcile_seen(&self, state: &mut State, id: &TaskId, seen: &Seen) -> Result<(), Fault> {
         let task = state.board.get(id);
         if task.map(Task::rev) != seen.rev {
-            let found = self.places_of(id)?;
+            let found = self.places_of(state, id)?;
             return self.reconcile_one(state, id, &found);
         }
         if task.is_some_and(|task| seen.folders.iter().any(|status| *status != task.status)) {
@@ -146,19 +146,24 @@ impl Engine {
         };
         if seen.files.is_empty() || !seen.files.iter().all(is_there) {
             // It is elsewhere by now, or was: an editor takes it away for a moment.
-            let found = self.places_of(id)?;
+            let found = self.places_of(state, id)?;
             return self.reconcile_one(state, id, &found);
         }
         self.reconcile_one(state, id, &seen.files)
     }
 
     /// The folders in which a task's file lies now.
-    fn places_of(&self, id: &TaskId) -> Result<Vec<Status>, Fault> {
+    fn places_of(&self, state: &State, id: &TaskId) -> Result<Vec<Status>, Fault> {
+        let own = state.board.get(id).map(|task| task.status);
         let mut found = Vec::new();
         for status in Status::ALL {
             let path = file_path(*status, id);
-            if self.files.tree().look(&path).map_err(Fault::files(&path))?.is_some() {
-                found.push(*status);
+            match self.files.tree().look(&path) {
+                Ok(Some(_)) => found.push(*status),
+                Ok(None) => {}
+                Err(error) if own == Some(*status) => return Err(Fault::files(&path)(error)),
+                // Something else lies in the place of another folder: there is no task's file in there.
+                Err(_) => {}
             }
         }
         Ok(found)
@@ -242,7 +247,7 @@ impl Engine {
 
     /// Looks at one task's file where it should be, and elsewhere: an editor that had it open saves it to where it was.
     pub(super) fn take_edits_of(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
-        let found = self.places_of(id)?;
+        let found = self.places_of(state, id)?;
         if let (Some(was), [only]) = (state.projected.get(id), found.as_slice())
             && was.status == *only
         {

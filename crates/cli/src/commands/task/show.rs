@@ -26,10 +26,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
     let read = ctx.board()?;
     let found = find(&read.board, &args.task);
     let is_edited = match &found {
-        Ok(id) => read
-            .board
-            .get(id)
-            .is_some_and(|task| !read.edited(std::iter::once(task)).is_empty() || read.is_elsewhere(task)),
+        Ok(id) => read.board.get(id).is_some_and(|task| {
+            let is_edited = !read.edited(std::iter::once(task)).is_empty();
+            is_edited || read.is_elsewhere(task) || read.unfinished().contains(id)
+        }),
         // Somebody may have put its file there a moment ago.
         Err(_) => read.has_strangers(),
     };
