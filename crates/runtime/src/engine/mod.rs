@@ -133,8 +133,6 @@ struct State {
     unfinished: BTreeMap<TaskId, Timestamp>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
-    /// Whether the machine was started anew since they were written.
-    is_other_boot: bool,
 }
 
 /// A transition. Whether somebody should be told of it, [`Status::is_notable`] says.

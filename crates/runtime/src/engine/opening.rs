@@ -122,7 +122,6 @@ impl Engine {
             told: BTreeSet::new(),
             unfinished: BTreeMap::new(),
             is_after_crash: is_unclean,
-            is_other_boot,
         };
         let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };
         let mut state = engine.lock();
@@ -132,7 +131,7 @@ impl Engine {
         }
         if is_unclean {
             engine.reconcile_all(&mut state)?;
-            (state.is_after_crash, state.is_other_boot) = (false, false);
+            state.is_after_crash = false;
         } else {
             touched.iter().for_each(|id| engine.project(&mut state, id));
         }

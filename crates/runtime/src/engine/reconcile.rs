@@ -412,19 +412,20 @@ impl Engine {
         let Ok((bytes, stamp)) = tree.read(path, TASK_FILE_BYTES_MAX as u64) else {
             return self.keep_away(state, path, id, "cannot be read");
         };
-        // Whoever wrote before the machine stopped has stopped too.
-        if !state.is_other_boot && path.starts_with(SPARE_DIR) && self.files.may_be_written(path, &stamp) {
+        if path.starts_with(SPARE_DIR) && self.files.may_be_written(path, &stamp) {
             // Somebody may still be writing it: it is looked at another time.
             state.look_again(id, self.now());
+            if state.is_after_crash {
+                // By then nobody will know any more that what was read may not have been recorded.
+                self.files.leave_unseen(path, id).map_err(Fault::files(path))?;
+            }
             return Ok(());
         }
         let seen = path.rsplit('/').next().and_then(leftover_of).and_then(|(_, seen)| seen);
         let digest = sha256(&bytes);
-        let is_news = match state.is_after_crash {
-            // Whether what was read was also recorded, only the ledger knows.
-            true => !self.is_recorded(state, id, &digest)?,
-            false => seen != Some(digest),
-        };
+        let is_known = seen == Some(digest) && !state.is_after_crash;
+        // Whether what was read was also recorded, after a crash only the ledger knows.
+        let is_news = !is_known && !self.is_recorded(state, id, &digest)?;
         // Half of what Baton wrote is nothing that a person did.
         let is_whole = || baton_store::tasks::Document::parse(&bytes).is_ok();
         if let Some(status) = state.board.get(id).map(|task| task.status)

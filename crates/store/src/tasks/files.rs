@@ -436,16 +436,19 @@ impl TaskFiles {
         Ok(is_settled.then_some(stamp))
     }
 
-    /// Leaves the file that is aside alone, under another name.
+    /// Leaves the file that is aside alone, under another name: somebody may have written it since it was looked at.
     fn leave(&self, id: &TaskId, met: &mut Met) -> io::Result<()> {
-        let path = spare_path(id);
-        match self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
-            Ok((bytes, _)) => self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => self.out_of_the_way(&path, id, met)?,
+        match self.leave_unseen(&spare_path(id), id) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            left => left?,
         }
         met.has_leftovers = true;
         Ok(())
+    }
+
+    /// Gives a file that lies aside a name that says: nothing of it has been seen.
+    pub fn leave_unseen(&self, path: &str, id: &TaskId) -> io::Result<()> {
+        self.tree.rename(path, &leftover_path(id, Digest::ZERO))
     }
 
     /// Whether somebody writes a file, or has changed it so lately that more may come.
