@@ -352,3 +352,37 @@ fn the_story_of_the_demo_can_be_typed() {
     assert!(place("baton init") < place("cat .baton/baton.toml"));
     assert!(place("AGENT_EXIT_PROTOCOL_ENABLED=true") < place("baton exit submit"));
 }
+
+/// What a terminal of this width shows.
+fn on_terminal(home: &Home, columns: usize, command: &str) -> Vec<String> {
+    let ended = paste(home, &format!("script -qec 'stty cols {columns}; {command}' /dev/null"));
+    ended.expect(0);
+    ended.stdout.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn events_and_pages_fit_the_terminal() {
+    let home = Home::new();
+    let id = home.run(&["task", "new", &"a long title ".repeat(12), "--ready"]).stdout.trim().to_owned();
+    home.claim(&id, "ada");
+    for columns in [40, 80, 130] {
+        let lines = on_terminal(&home, columns, "NO_COLOR=1 baton events");
+        assert_eq!(lines.len(), home.events().len(), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
+    }
+    let lines = on_terminal(&home, 80, "NO_COLOR=1 baton events --task 20");
+    let moved = lines.iter().find(|line| line.contains("task.transitioned")).unwrap();
+    assert!(moved.contains(id.strip_prefix("TASK-").unwrap()) && moved.contains("ready → in"), "{moved}");
+    let page = on_terminal(&home, 60, "baton explain T003");
+    assert!(page.iter().all(|line| line.chars().count() <= 60 && !line.contains("**")), "{page:#?}");
+}
+
+#[test]
+fn a_task_that_waits_for_another_shows_the_way_there() {
+    let home = Home::new();
+    let first = home.task(&[]);
+    let second = home.task(&["--depends-on", &first]);
+    assert_eq!(hint(&home.run(&["task", "show", &second])), format!("baton task show {first}"));
+    home.run(&["task", "move", &second, "blocked", "--reason", "later"]).expect(0);
+    assert_eq!(hint(&home.run(&["task", "show", &second])), format!("baton task show {first}"));
+}

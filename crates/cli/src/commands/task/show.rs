@@ -131,10 +131,12 @@ fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers)
 /// What to type next about a task; of several one is chosen.
 fn next(ctx: &Context, board: &Board, task: &Task) -> Vec<String> {
     let id = &task.id;
-    let is_waiting = board.open_dependencies(task).next().is_some();
+    let waits_for = board.open_dependencies(task).next();
     match task.status {
         Status::Backlog => vec![format!("baton task move {id} ready --reason \"worth doing now\"")],
-        Status::Ready | Status::Blocked if is_waiting => Vec::new(),
+        Status::Ready | Status::Blocked if let Some(other) = waits_for => {
+            vec![format!("baton task show {other}")]
+        }
         Status::Ready => vec![format!("baton task claim {id} --agent NAME")],
         Status::Blocked => vec![format!("baton task move {id} ready --reason \"…\"")],
         Status::Review if task.phase == Phase::CiPending => match ci_runs(ctx) {
