@@ -80,6 +80,7 @@ fn next_step(refusal: &Refusal, id: &TaskId, task: Option<&Task>) -> Option<Stri
         | Refusal::NotClaimable { .. }
         | Refusal::NotRetryable(_)
         | Refusal::NotInCi { .. }
+        | Refusal::LateVerdict
         | Refusal::NotInReview { .. } => return None,
     })
 }
@@ -113,7 +114,7 @@ impl From<Refusal> for CliError {
             Refusal::NotRetryable(_) => {
                 (Code::NotWaiting, Some("baton task ls --status deadletter".to_owned()))
             }
-            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } => {
+            Refusal::NotInCi { .. } | Refusal::LateVerdict | Refusal::NotInReview { .. } => {
                 (Code::NotWaiting, Some("baton task ls --status review".to_owned()))
             }
         };

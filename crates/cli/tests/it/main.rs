@@ -53,6 +53,8 @@ mod prove;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod saves;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod serve_tasks;

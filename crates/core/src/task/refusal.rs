@@ -47,6 +47,8 @@ pub enum Refusal {
     CiPending,
     #[error("a task in {status}, phase {phase}, is not waiting for CI")]
     NotInCi { status: Status, phase: Phase },
+    #[error("the verdict is of a run that began before the task last came to wait for one")]
+    LateVerdict,
     #[error("a task in {status}, phase {phase}, is not waiting for a review")]
     NotInReview { status: Status, phase: Phase },
     #[error("a task in {0} cannot be retried; a deadletter can, or one that waits before its next attempt")]
@@ -79,6 +81,7 @@ impl Refusal {
             Refusal::NoNextPhase(_) => "no_next_phase",
             Refusal::CiPending => "ci_pending",
             Refusal::NotInCi { .. } => "not_in_ci",
+            Refusal::LateVerdict => "late_verdict",
             Refusal::NotInReview { .. } => "not_in_review",
             Refusal::NotRetryable(_) => "not_retryable",
             Refusal::Limit(_) => "limit",

@@ -129,8 +129,12 @@ struct State {
     is_taking_in: bool,
     /// What was told of files that are nobody's, so that it is told once.
     told: BTreeSet<String>,
+    /// Tasks with files that somebody may be writing, and when they are looked at again.
+    unfinished: BTreeMap<TaskId, Timestamp>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
+    /// Whether the machine was started anew since they were written.
+    is_other_boot: bool,
 }
 
 /// A transition. Whether somebody should be told of it, [`Status::is_notable`] says.
@@ -454,6 +458,9 @@ impl Engine {
             .files
             .project(&task, &papers, layout.as_deref(), was, is_new)
             .map_err(Fault::files(id.as_str()))?;
+        if done.projected.has_leftovers {
+            state.look_again(id, self.now());
+        }
         state.projected.insert(id.clone(), done.projected);
         state.changed.insert(id.clone());
         for SetAside { path, name } in done.set_aside {

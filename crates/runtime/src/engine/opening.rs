@@ -93,13 +93,14 @@ impl Engine {
             // The journal lost what the rows know: it is the one that counts.
             (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
         }
-        if loaded.boot != ground.boot {
+        let is_other_boot = loaded.boot != ground.boot;
+        if is_other_boot {
             // Files may not be what they were when the machine stopped, whatever they look like.
             loaded.projected.clear();
         }
         let mark = ground.layout.index().join("tasks.open");
         let was_open = ground.disk.open(&mark, Mode::Read).is_ok();
-        let is_unclean = was_open || loaded.board.pos() == 0 || loaded.boot != ground.boot;
+        let is_unclean = was_open || loaded.board.pos() == 0 || is_other_boot;
         ground.disk.open(&mark, Mode::Create).map_err(Fault::files(mark.display().to_string()))?;
         let touched = catch_up(&mut loaded.board, &*ground.journal)?;
         let state = State {
@@ -119,7 +120,9 @@ impl Engine {
             found: VecDeque::new(),
             is_taking_in: false,
             told: BTreeSet::new(),
+            unfinished: BTreeMap::new(),
             is_after_crash: is_unclean,
+            is_other_boot,
         };
         let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };
         let mut state = engine.lock();
@@ -129,7 +132,7 @@ impl Engine {
         }
         if is_unclean {
             engine.reconcile_all(&mut state)?;
-            state.is_after_crash = false;
+            (state.is_after_crash, state.is_other_boot) = (false, false);
         } else {
             touched.iter().for_each(|id| engine.project(&mut state, id));
         }

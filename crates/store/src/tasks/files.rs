@@ -419,6 +419,12 @@ impl TaskFiles {
             // Too large or unreadable: kept as it is.
             return self.out_of_the_way(&path, id, met).map(|()| None);
         };
+        if self.tree.is_being_written(&path) {
+            // What is there is a part of something: nothing of it has been seen.
+            self.tree.rename(&path, &leftover_path(id, Digest::ZERO))?;
+            met.has_leftovers = true;
+            return Ok(None);
+        }
         let is_settled = !is_blank(&bytes) && bytes.len() as u64 == stamp.bytes && !self.is_fresh(&stamp);
         if !is_settled {
             self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?;
@@ -442,8 +448,13 @@ impl TaskFiles {
         Ok(())
     }
 
+    /// Whether somebody writes a file, or has changed it so lately that more may come.
+    pub fn may_be_written(&self, path: &str, stamp: &Stamp) -> bool {
+        self.is_fresh(stamp) || self.tree.is_being_written(path)
+    }
+
     /// Whether a file changed so lately that somebody may still be writing it.
-    pub fn is_fresh(&self, stamp: &Stamp) -> bool {
+    fn is_fresh(&self, stamp: &Stamp) -> bool {
         (0..FRESH_NS).contains(&self.tree.now_ns().saturating_sub(stamp.modified_ns))
     }
 
@@ -459,7 +470,7 @@ impl TaskFiles {
                 self.out_of_the_way(&path, &id, met)?;
                 continue;
             };
-            if self.is_fresh(&stamp) {
+            if self.may_be_written(&path, &stamp) {
                 met.has_leftovers = true;
             } else if is_blank(&bytes) || sha256(&bytes) == seen {
                 self.tree.remove(&path)?;

@@ -15,6 +15,7 @@ use crate::error::Stop;
 use crate::exit::Exit;
 use crate::task_args::TaskName;
 use crate::task_names::find;
+use crate::tasks::is_elsewhere;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::{count, printable, printable_lines};
@@ -27,7 +28,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
     let read = ctx.board()?;
     let found = find(&read.board, &args.task);
     let is_edited = match &found {
-        Ok(id) => !read.edited(read.board.get(id).into_iter()).is_empty(),
+        Ok(id) => read.board.get(id).is_some_and(|task| {
+            let is_edited = !read.edited(std::iter::once(task)).is_empty();
+            is_edited || read.is_elsewhere(task) || read.unfinished().contains(id)
+        }),
         // Somebody may have put its file there a moment ago.
         Err(_) => read.has_strangers(),
     };
@@ -49,7 +53,11 @@ fn look_up(ctx: &Context, args: &TaskName) -> Result<Option<(Task, String)>, Sto
     let max = TASK_FILE_BYTES_MAX as u64;
     match tree.read(&file_path(files.status, &id), max) {
         Ok((bytes, stamp))
-            if stamp == files.stamp && files.rev == task.rev() && task.depends_on.is_empty() =>
+            if stamp == files.stamp
+                && files.rev == task.rev()
+                && !files.has_leftovers
+                && task.depends_on.is_empty()
+                && !is_elsewhere(&tree, &task) =>
         {
             Ok(Document::parse(&bytes).ok().map(|document| (task, document.body().to_owned())))
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::create::expect_fitting;
 use super::{Act, Decided, Moment};
 use crate::event::{Actor, ArtifactRef};
-use crate::ids::{AgentName, TaskId};
+use crate::ids::{AgentName, Digest, TaskId};
 use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN, METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use crate::task::event::{EditRefused, Edited};
 use crate::task::{Board, Priority, Refusal, Routing, Task, TaskEvent};
@@ -27,7 +27,7 @@ pub struct RefusedEdit {
     pub reason: String,
     /// Where the person's version is kept.
     pub quarantine: Option<String>,
-    pub file: Option<ArtifactRef>,
+    pub digest: Option<Digest>,
 }
 
 /// The keys of a task's file that a person may change, and the two parts of its body.
@@ -63,9 +63,10 @@ impl Board {
         let event = TaskEvent::EditRefused(EditRefused {
             reason: refused.reason.clone(),
             quarantine: refused.quarantine.clone(),
+            digest: refused.digest,
             layout: None,
         });
-        act.emit_with(by, &event, refused.file.iter().cloned().collect());
+        act.emit(by, &event);
         Ok(act.done())
     }
 
