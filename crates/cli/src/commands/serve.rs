@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::Serve;
 use crate::commands::Ended;
 use crate::commands::beside::{Checks, Told};
+use crate::commands::config::warn_of_unused;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -33,6 +34,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     let layout = ctx.layout()?;
     let config = ctx.config(Some(layout.root()))?;
     let settings = config.settings();
+    warn_of_unused(ui, &config);
     let workspace = own(ctx, ui)?;
     let engine = ctx.open_engine(&workspace)?;
     let owner = Arc::new(Owner::new(workspace, engine, &config)?);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::check::{NEEDS, TAKEN};
-use super::table::{AGENT, BuiltIn, HARNESSES, Key, SECTIONS, TABLE};
+use super::table::{AGENT, BuiltIn, HARNESSES, Key, SECTIONS, TABLE, about};
 use super::value::{Form, Kind};
 use crate::limits::{SETTING_CHARS_MAX, SETTING_ITEMS_MAX};
 use baton_core::duration;
@@ -19,7 +19,7 @@ pub(crate) fn schema() -> Value {
             "agents" => agents(),
             _ => object(TABLE.iter().filter(|key| key.section == section)),
         };
-        of["description"] = json!(doc);
+        of["description"] = json!(about(section, doc));
         properties.insert(section.to_owned(), of);
     }
     properties["server"]["properties"]["tls"]["required"] = json!(["cert", "key"]);

@@ -72,3 +72,5 @@ mod task_support;
 mod trace;
 #[cfg(test)]
 mod verify;
+#[cfg(test)]
+mod walk;

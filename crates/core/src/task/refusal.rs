@@ -97,12 +97,13 @@ fn path(ids: &[TaskId]) -> String {
     ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" → ")
 }
 
+/// Where it can be moved by hand, which is not where only a claim leads.
 fn hint_of(from: &Status) -> String {
-    match from.successors() {
-        [] => "; nothing follows it".to_owned(),
-        to => {
-            let words: Vec<&str> = to.iter().map(|status| status.as_str()).collect();
-            format!("; it can go to {}", words.join(", "))
-        }
+    let by_hand = from.successors().iter().filter(|status| **status != Status::InProgress);
+    let words: Vec<&str> = by_hand.map(|status| status.as_str()).collect();
+    if words.is_empty() {
+        "; nothing follows it".to_owned()
+    } else {
+        format!("; it can go to {}", words.join(", "))
     }
 }

@@ -75,7 +75,7 @@ impl Board {
         let refuse = |field: &'static str, expected: &str| Refusal::Field {
             field,
             expected: expected.to_owned(),
-            got: value.to_string().chars().take(80).collect(),
+            got: shown(value),
         };
         match key {
             "title" => {
@@ -135,6 +135,12 @@ impl Board {
     }
 }
 
+/// What came, cut short. A text stands without the quotes of JSON: whoever prints it puts its own around it.
+fn shown(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.chars().take(80).collect()
+}
+
 /// A body that ends in a work log is a text and a log: there is one such section.
 fn with_log_apart(fields: &Map<String, Value>) -> Map<String, Value> {
     let mut fields = fields.clone();
@@ -155,7 +161,7 @@ pub(super) fn expect_metadata(map: &Map<String, Value>, task: Option<&Task>) -> 
     let refuse = |expected: String, got: Option<&Value>| Refusal::Field {
         field: "metadata",
         expected,
-        got: got.map(ToString::to_string).unwrap_or_default().chars().take(80).collect(),
+        got: got.map(shown).unwrap_or_default(),
     };
     let bytes = map.iter().map(|(key, value)| key.len() + value.to_string().len()).sum::<usize>();
     if bytes > METADATA_BYTES_MAX {
@@ -200,7 +206,7 @@ pub fn read_routing(value: &Value) -> Result<Routing, Refusal> {
     let refuse = |expected: &str| Refusal::Field {
         field: "routing",
         expected: expected.to_owned(),
-        got: value.to_string().chars().take(80).collect(),
+        got: shown(value),
     };
     let map = value.as_object().ok_or_else(|| refuse("a mapping of agent, role and tags"))?;
     if let Some(unknown) = map.keys().find(|key| !matches!(key.as_str(), "agent" | "role" | "tags")) {
