@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::check;
 use super::source::Source;
 use super::table::{AGENT, BuiltIn, Key, REFUSED, SECTIONS, TABLE};
-use super::value::{Value, quoted_key};
+use super::value::Value;
 use crate::error::{CliError, Code};
 use crate::ui::text::shorten;
 use baton_core::nearest::nearest;
@@ -110,12 +110,10 @@ impl Resolved {
         self.sections.get(key.section)?.get(key.name)
     }
 
-    /// What somebody has set and this version does not use.
+    /// What somebody has set and this version does not use. Agents are left out: `init` writes them down for the one that does.
     pub(crate) fn unused(&self) -> Vec<String> {
         let is_set = |key: &&Key| self.get(key).is_some_and(|setting| setting.origin != Origin::BuiltIn);
-        let keys = TABLE.iter().filter(|key| !key.is_used()).filter(is_set).map(Key::path);
-        let agents = self.agents.iter().filter(|(_, agent)| agent.place != Origin::BuiltIn);
-        keys.chain(agents.map(|(name, _)| format!("agents.{}", quoted_key(name.as_str())))).collect()
+        TABLE.iter().filter(|key| !key.is_used()).filter(is_set).map(Key::path).collect()
     }
 
     /// The agents by name, each with its values.

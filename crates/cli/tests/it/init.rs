@@ -81,7 +81,7 @@ fn agents_on_the_path_are_named_in_the_configuration() {
     assert_eq!(finish(child, None).object()["agents"], serde_json::json!(["opencode"]));
     let config = fs::read_to_string(home.data().join("baton.toml")).unwrap();
     assert!(
-        config.contains("# [agents.opencode]\n# harness = \"acp\"\n# command = [\"opencode\", \"acp\"]"),
+        config.contains("[agents.opencode]\nharness = \"acp\"\ncommand = [\"opencode\", \"acp\"]"),
         "{config}"
     );
     home.run(&["trace", "new"]).expect(0);
