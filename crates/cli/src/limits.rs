@@ -95,3 +95,7 @@ pub(crate) const TOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// How often a server looks for checks to run, whatever nobody told it of.
 pub(crate) const CHECKS_POLL: Duration = Duration::from_secs(5);
+
+/// How often what lies in the way is looked for anew after it was moved aside. Directories of Baton's own are two deep; what comes back more often is
+/// put there by somebody.
+pub(crate) const CLEAR_ROUNDS_MAX: usize = 8;
