@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use baton_core::nearest::nearest;
 use baton_core::roles::role_required;
 use baton_core::task::TaskEvent;
 use baton_core::{EventType, Payload, Token, TraceId};
@@ -21,7 +22,6 @@ use crate::lines::{Lines, Next};
 use crate::task_names::find;
 use crate::tasks::{no_task, read_board};
 use crate::ui::Ui;
-use baton_core::nearest::nearest;
 
 /// Types that are remembered of those that were come across.
 const TYPES_MAX: usize = 256;

@@ -1,5 +1,6 @@
 //! `baton explain [CODE]`: the page of an error or a finding, from the binary itself.
 
+use baton_core::nearest::nearest;
 use serde_json::{Value, json};
 
 use crate::args::Explain;
@@ -8,7 +9,6 @@ use crate::error::{CliError, Code, pages};
 use crate::exit::Exit;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
-use baton_core::nearest::nearest;
 
 /// Wider lines are hard to read, however wide the terminal is.
 const WIDTH_MAX: usize = 100;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use baton_core::AgentName;
+use baton_core::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -15,7 +16,6 @@ use super::table::{AGENT, BuiltIn, Key, REFUSED, SECTIONS, TABLE};
 use super::value::Value;
 use crate::error::{CliError, Code};
 use crate::ui::text::shorten;
-use baton_core::nearest::nearest;
 
 /// Everything but what is built in.
 pub(crate) struct Layers<'a> {

@@ -81,9 +81,7 @@ impl Engine {
     /// Opens the tasks of a ledger, and finishes what a crash interrupted.
     pub fn open(ground: Ground, settings: Settings) -> Result<Engine, Fault> {
         let files = TaskFiles::new(ground.tree.clone());
-        let mut in_the_way = obstacles::of_index(&*ground.tree);
-        in_the_way.extend(obstacles::of_tasks(&*ground.tree));
-        if let Some(obstacle) = in_the_way.first() {
+        if let Some(obstacle) = obstacles::of_tasks(&*ground.tree).first() {
             return Err(obstacle.at(ground.layout.root()).into());
         }
         files.prepare().map_err(Fault::files("the folders of tasks"))?;

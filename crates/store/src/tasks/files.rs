@@ -319,8 +319,9 @@ impl TaskFiles {
     pub fn keep_aside(&self, id: &TaskId, bytes: &[u8]) -> io::Result<String> {
         let name = unfinished_name(id.as_str());
         let name = format!("{}.md", name.trim_start_matches('.').trim_end_matches(".tmp"));
-        self.tree.make_dir("quarantine")?;
-        self.tree.create(&format!("quarantine/{name}"), bytes)?;
+        let path = format!("quarantine/{name}");
+        at("quarantine", self.tree.make_dir("quarantine"))?;
+        at(&path, self.tree.create(&path, bytes))?;
         Ok(name)
     }
 

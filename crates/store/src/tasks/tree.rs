@@ -18,6 +18,9 @@ use rustix::fs::{
 
 use super::writers::{FileId, open_for_writing};
 
+/// How often a name is tried that somebody gives back at that very moment. Each try fails only where another one succeeded.
+const CLAIM_TRIES_MAX: usize = 100;
+
 /// How a file looked when it was last seen: another stamp is another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stamp {
@@ -286,7 +289,7 @@ impl Tree for RealTree {
     fn claim(&self, path: &str) -> io::Result<Option<Claim>> {
         let (parent, name) = divide(path);
         let dir = self.dir(parent)?;
-        loop {
+        for _ in 0..CLAIM_TRIES_MAX {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
             let file = File::from(self.enter(path, flags, Mode::from_raw_mode(0o644))?);
             match file.try_lock() {
@@ -304,5 +307,7 @@ impl Tree for RealTree {
                 Err(error) => return Err(error.into()),
             }
         }
+        // Somebody was quicker each time.
+        Ok(None)
     }
 }

@@ -52,7 +52,7 @@ fn files(layout: &Layout, visit: Visit) -> Vec<Verdict> {
     if !new.is_empty() {
         // Taken in, or told why not: what is wrong with it is the person's to mend.
         let detail = format!("{} not taken in yet: {}", files_of(&new), shown(&new));
-        found.push(warn(detail).see("baton doctor --fix"));
+        found.push(warn(detail).advice("baton doctor --fix takes it in, or says what is wrong with it"));
     }
     if !nameless.is_empty() {
         let detail = format!("{} not taken in: {}", files_of(&nameless), shown(&nameless));

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ids::{Digest, Token};
+use crate::limits::{TAG_CHARS_MAX, TAGS_MAX};
 use crate::protocol::exit_signal::{ExitReason, ExitSignal};
 use crate::protocol::{self, Reason, Rejection};
 use crate::task::Outcome;
@@ -459,5 +460,32 @@ fn what_is_stored_of_a_signal_is_what_the_guide_of_it_says() {
     let stored = desk.board.submit(&submit, moment).unwrap().decided.events[0].payload.fields().into_owned();
     for (key, value) in AgentSessionCompleted::from_exit_signal(run, "ada", signal).unwrap().fields() {
         assert_eq!(stored.get(&key), Some(&value), "{key}");
+    }
+}
+
+#[test]
+fn a_new_task_has_no_more_and_no_longer_tags_than_an_edit_could_give_it_and_a_date_that_there_is() {
+    let mut desk = Desk::new();
+    let moment = desk.moment();
+    let create = |change: &dyn Fn(&mut New)| {
+        let mut new = New::titled("work");
+        change(&mut new);
+        desk.board.create(&new, &operator(), moment)
+    };
+    let tags = |tags: Vec<String>| create(&|new| new.routing.tags = tags.clone());
+    assert!(tags(vec!["é".repeat(TAG_CHARS_MAX)]).is_ok());
+    assert!(tags(vec!["t".to_owned(); TAGS_MAX]).is_ok());
+    for wrong in
+        [vec!["é".repeat(TAG_CHARS_MAX + 1)], vec!["t".to_owned(); TAGS_MAX + 1], vec![String::new()]]
+    {
+        let refused = tags(wrong).unwrap_err();
+        assert!(matches!(refused, Refusal::Field { field: "routing", .. }), "{refused}");
+    }
+    let named = |id: &str| create(&|new| new.id = Some(id.parse().unwrap()));
+    assert!(named("TASK-2024-02-29-001").is_ok());
+    for id in ["TASK-2026-99-99-001", "TASK-2026-02-29-001", "TASK-2026-00-10-abcd"] {
+        let refused = named(id).unwrap_err();
+        assert!(matches!(refused, Refusal::Field { field: "id", .. }), "{refused}");
+        assert!(refused.to_string().contains("TASK-YYYY-MM-DD"), "{refused}");
     }
 }
