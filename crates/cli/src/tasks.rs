@@ -148,6 +148,21 @@ impl ReadBoard {
         RealTree::open(self.visit.layout.root()).is_ok_and(|tree| is_elsewhere(&tree, task))
     }
 
+    /// Files of tasks in folders where they do not belong.
+    pub(crate) fn elsewhere(&self) -> Vec<String> {
+        let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return Vec::new() };
+        let mut found = Vec::new();
+        for status in Status::ALL {
+            for name in tree.list(&format!("tasks/{status}")).unwrap_or_default() {
+                let id = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok());
+                if id.and_then(|id| self.board.get(&id)).is_some_and(|task| task.status != *status) {
+                    found.push(format!("tasks/{status}/{name}"));
+                }
+            }
+        }
+        found
+    }
+
     /// Whether a folder of tasks has a file that no task is known for, or that belongs into another.
     pub(crate) fn has_strangers(&self) -> bool {
         let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return false };

@@ -131,6 +131,8 @@ fn a_save_to_where_the_file_was_is_taken_in() {
     let home = Home::new();
     let id = home.task(&[]);
     let before = save_where_it_was(&home, &id);
+    let told = home.run(&["doctor"]).stdout;
+    assert!(told.contains(&format!("1 file where no task of that name is: tasks/ready/{id}.md")), "{told}");
     let shown = home.show(&id);
     assert_eq!((text(&shown["title"]), text(&shown["status"])), ("edited".into(), "in-progress".into()));
     assert!(!before.exists(), "one task, one file");
