@@ -179,7 +179,7 @@ impl ReadBoard {
 /// Whether there is a file of a task beside the one in its own folder.
 pub(crate) fn is_elsewhere(tree: &RealTree, task: &Task) -> bool {
     let mut others = Status::ALL.iter().filter(|status| **status != task.status);
-    others.any(|status| tree.look(&file_path(*status, &task.id)).is_ok_and(|found| found.is_some()))
+    others.any(|status| tree.is_there(&file_path(*status, &task.id)))
 }
 
 /// What the configuration says, as the engine wants it.

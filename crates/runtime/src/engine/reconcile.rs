@@ -158,12 +158,14 @@ impl Engine {
         let mut found = Vec::new();
         for status in Status::ALL {
             let path = file_path(*status, id);
-            match self.files.tree().look(&path) {
-                Ok(Some(_)) => found.push(*status),
-                Ok(None) => {}
-                Err(error) if own == Some(*status) => return Err(Fault::files(&path)(error)),
-                // Something else lies in the place of another folder: there is no task's file in there.
-                Err(_) => {}
+            let tree = self.files.tree();
+            let is_there = match own == Some(*status) {
+                true => tree.look(&path).map_err(Fault::files(&path))?.is_some(),
+                // Mostly nothing is there; and where something else lies in the place of that folder, there is no task's file in it.
+                false => tree.is_there(&path) && tree.look(&path).is_ok_and(|found| found.is_some()),
+            };
+            if is_there {
+                found.push(*status);
             }
         }
         Ok(found)

@@ -45,6 +45,10 @@ pub enum Found {
 pub trait Tree: Send + Sync + fmt::Debug {
     /// What is there; `None` where nothing is.
     fn look(&self, path: &str) -> io::Result<Option<Found>>;
+    /// Whether anything is there, asked as cheaply as possible: what it is, and whether it may be read, is not said.
+    fn is_there(&self, path: &str) -> bool {
+        self.look(path).is_ok_and(|found| found.is_some())
+    }
     /// A whole file of at most `max` bytes, and how it looked when it was read.
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)>;
     /// Names in a directory, unordered; empty where there is none.
@@ -175,6 +179,10 @@ impl Tree for RealTree {
             FileType::Directory => Found::Dir,
             _ => Found::Other,
         }))
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
