@@ -328,8 +328,8 @@ pub(crate) struct Events {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// Verify a data directory, a bundle, a segment (.jsonl), - for a bundle on standard input, or a trace by its id
-    #[arg(value_name = "PATH|TRACE")]
+    /// Verify a data directory, a bundle, a segment (.jsonl), - for a bundle on standard input, or a trace by its id or its task's
+    #[arg(value_name = "PATH|TRACE|TASK")]
     pub(crate) target: Option<String>,
     /// Verify a proof made by `baton trace prove`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "each", "threads"])]
@@ -360,7 +360,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Do not start agents for tasks that are ready
+    /// Changes nothing: this version starts no agents
     #[arg(long)]
     pub(crate) no_dispatch: bool,
 }

@@ -14,7 +14,6 @@ use baton_core::Durability;
 use baton_core::limits::LOCK_WAIT_MS;
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
-use baton_store::tasks::obstacles;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
 
 use crate::config::{self, Flag, Resolved, Settings};
@@ -22,7 +21,6 @@ use crate::console::Stdin;
 use crate::error::{CliError, Code, Stop};
 use crate::input::file::Named;
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS, SOCKET_RETRY_MS};
-use crate::notices::tree;
 use crate::serve::call::Rest;
 use crate::serve::{Feeding, HandOver, Owner, socket};
 use crate::ui::Ui;
@@ -342,12 +340,6 @@ impl Context {
         };
         let wait = self.lock_wait()?;
         let workspace = Workspace::open_unless(&layout, &self.state_dir()?, options, wait, &mut leaves)?;
-        if let Some(obstacle) = obstacles::of_index(&tree(&layout)?).first() {
-            let found = obstacle.at(layout.root());
-            // Nothing of it was used: the index was made in memory.
-            let _ = workspace.close();
-            return Err(CliError::in_the_way(Code::Io, &found));
-        }
         for name in &workspace.opening.quarantined {
             let kept = layout.quarantine().join(name);
             ui.warn(&format!("a write that was cut off earlier was set aside: {}", kept.display()));
@@ -364,19 +356,28 @@ impl Context {
     }
 }
 
-/// Opens for reading beside a writer that may be at work: what looks broken is looked at again while it still changes.
+/// Opens for reading beside a writer that may be at work.
 pub(crate) fn visit(layout: &Layout) -> Result<Visit, OpenError> {
+    settled(layout, || Visit::open(layout), |visit| matches!(visit.reader.tail, Tail::Damaged { .. }))
+}
+
+/// Reads beside a writer that may be at work: what looks broken is looked at again while it still changes.
+pub(crate) fn settled<T>(
+    layout: &Layout,
+    read: impl Fn() -> Result<T, OpenError>,
+    is_damaged: impl Fn(&T) -> bool,
+) -> Result<T, OpenError> {
     let mut tries = 0;
     loop {
         let before = Activity::observe(layout);
-        let visit = Visit::open(layout);
-        let is_suspect = match &visit {
-            Ok(visit) => matches!(visit.reader.tail, Tail::Damaged { .. }),
+        let found = read();
+        let is_suspect = match &found {
+            Ok(found) => is_damaged(found),
             Err(error) => matches!(error, OpenError::Damaged { .. } | OpenError::Cut { .. }),
         };
         tries += 1;
         if !is_suspect || tries >= LIVE_RETRIES || !before.goes_on(layout) {
-            return visit;
+            return found;
         }
         std::thread::sleep(Duration::from_millis(LIVE_RETRY_MS));
     }
@@ -468,10 +469,38 @@ impl Writing {
         match workspace.close() {
             Ok(()) => Ok(()),
             Err(error) if durability == Durability::Commit => {
-                ui.warn(&format!("everything is recorded, but the ledger did not close cleanly: {error}"));
+                ui.warn(&format!(
+                    "the ledger did not close cleanly; what was acknowledged is recorded: {error}"
+                ));
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often something is read that looks broken until the third time.
+    fn looks(layout: &Layout) -> (u32, bool) {
+        let tries = Cell::new(0);
+        let read = || {
+            tries.set(tries.get() + 1);
+            Ok(tries.get())
+        };
+        let found = settled(layout, read, |tries| *tries < 3).unwrap();
+        (tries.get(), found >= 3)
+    }
+
+    #[test]
+    fn what_looks_broken_is_looked_at_again_only_beside_a_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        std::fs::create_dir(layout.events()).unwrap();
+        assert_eq!(looks(&layout), (1, false), "nobody writes: it is what it is");
+        let _lock = lock::OwnerLock::acquire(&layout, Duration::ZERO).unwrap();
+        assert_eq!(looks(&layout), (3, true));
     }
 }

@@ -9,10 +9,6 @@ pub(crate) enum Exit {
     NotFound,
     Refused,
     Conflict,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "part of the public table; agents are run by a later issue")
-    )]
     AgentFailed,
     VerificationFailed,
     CannotVerify,
@@ -20,7 +16,6 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    #[cfg(test)]
     const ALL: [Exit; 10] = [
         Exit::Ok,
         Exit::Unexpected,
@@ -33,6 +28,11 @@ impl Exit {
         Exit::CannotVerify,
         Exit::Interrupted,
     ];
+
+    /// How a command of ours ended that another one started.
+    pub(crate) fn of(code: i32) -> Option<Exit> {
+        Exit::ALL.into_iter().find(|exit| i32::from(exit.code()) == code)
+    }
 
     pub(crate) const fn code(self) -> u8 {
         match self {

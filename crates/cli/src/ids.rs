@@ -3,8 +3,10 @@
 use baton_core::{EventId, TraceId};
 use baton_store::{History, Visit};
 
-use crate::error::{CliError, Code};
+use crate::error::{CliError, Code, Stop};
 use crate::limits::CANDIDATES_MAX;
+use crate::task_names;
+use crate::tasks::read_board;
 
 /// Characters of an id that tell traces of one data directory apart for people: the prefix and the whole of its time.
 const SHORT_CHARS: usize = 17;
@@ -30,6 +32,30 @@ pub(crate) fn trace(journal: &dyn History, text: &str) -> Result<TraceId, CliErr
         [one] => Ok(one),
         [] => Err(no_trace(text)),
         _ => Err(ambiguous(text, found.iter().map(ToString::to_string).collect())),
+    }
+}
+
+/// The trace that a text names, by its own id or by that of its task.
+pub(crate) fn trace_of(visit: &Visit, text: &str) -> Result<TraceId, CliError> {
+    let of_task = || -> Result<TraceId, CliError> {
+        let board = read_board(visit).map_err(unread)?.board;
+        let id = task_names::find(&board, text)?;
+        board.get(&id).map(|task| task.trace).ok_or_else(|| no_trace(text))
+    };
+    if text.starts_with("TASK-") {
+        return of_task();
+    }
+    trace(&visit.reader, text).or_else(|error| match of_task() {
+        Ok(found) if error.code == Code::NoTrace => Ok(found),
+        _ => Err(error),
+    })
+}
+
+/// What is wrong with the tasks, where they are only looked at.
+fn unread(stop: Stop) -> CliError {
+    match stop {
+        Stop::Error(error) => *error,
+        Stop::PipeClosed | Stop::HandOver(_) => CliError::new(Code::TaskFiles, "the tasks cannot be read"),
     }
 }
 

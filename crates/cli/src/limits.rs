@@ -1,5 +1,7 @@
 //! Bounds of the command line itself, each with its unit and its reason. Those of the ledger are in `baton_core::limits`.
 
+use std::time::Duration;
+
 use baton_core::limits::LINE_BYTES_MAX;
 
 /// Longest line of input that `trace append` reads. An event is smaller once it is stored: this leaves room for every character of it to be
@@ -69,3 +71,31 @@ pub(crate) const CONNECT_MS_MAX: u64 = 1_000;
 
 /// Descriptors that an owner may have open: its own, and five for each command at most.
 pub(crate) const OWNER_FDS: u64 = 4_096;
+
+/// Lines that are read at once when what happened to tasks is looked for.
+pub(crate) const NOTABLE_LINES: usize = 1024;
+
+/// Most that is told of what happened while nobody was there to tell; of more, the newest.
+pub(crate) const MISSED_MAX: usize = 1000;
+
+/// How long a turn to tell is waited for; each is a moment.
+pub(crate) const TELLING_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a server that starts waits for it. What it has to tell it tells later; whoever waits for the server does not wait for that.
+pub(crate) const TELLING_START_WAIT: Duration = Duration::from_secs(1);
+
+/// How often a turn that another process has is tried again: the system says nothing when a name becomes free.
+pub(crate) const TELLING_RETRY: Duration = Duration::from_millis(5);
+
+/// How long a process that only tells stays.
+pub(crate) const FLUSH_WAIT: Duration = Duration::from_secs(120);
+
+/// How long a server that ends waits for deliveries that are under way; the rest is kept.
+pub(crate) const TOLD_WAIT: Duration = Duration::from_secs(2);
+
+/// How often a server looks for checks to run, whatever nobody told it of.
+pub(crate) const CHECKS_POLL: Duration = Duration::from_secs(5);
+
+/// How often what lies in the way is looked for anew after it was moved aside. Directories of Baton's own are two deep; what comes back more often is
+/// put there by somebody.
+pub(crate) const CLEAR_ROUNDS_MAX: usize = 8;

@@ -17,14 +17,16 @@ mod lines;
 mod notices;
 mod serve;
 mod task_args;
+mod task_names;
 mod tasks;
 mod trace_args;
 mod ui;
+mod usage;
 mod warden;
 mod words;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,9 +39,8 @@ use exit::Exit;
 use limits::{CALL_READ_MS, HAND_OVERS_MAX, SOCKET_RETRY_MS};
 use serve::HandOver;
 use serve::call::Ended;
-use ui::color::{Paint, When};
+use ui::color::Paint;
 use ui::shell::Place;
-use ui::text::printable_lines;
 use ui::{Loudness, Ui};
 
 fn main() -> ExitCode {
@@ -66,13 +67,17 @@ fn main() -> ExitCode {
                     let _ = error.print();
                     return Exit::Ok.code().into();
                 }
-                return misused(&error, &argv).into();
+                return usage::fail(&error, &argv).into();
             }
         };
         let (Ok(console), Ok(kept)) = (Console::own(fed.as_ref()), Console::own(fed.as_ref())) else {
             return Exit::Unexpected.code().into();
         };
         let (ctx, mut ui) = prepare(&cli.globals, console, None, ends_at_once.clone());
+        if let Err(error) = config::expect_flags(&cli.globals.set) {
+            ui.fail(&error);
+            return error.exit().code().into();
+        }
         let hand_over = match execute(&ctx, &mut ui, cli.command) {
             Ok(code) => return code.into(),
             Err(hand_over) => hand_over,
@@ -112,22 +117,6 @@ fn execute(ctx: &Context, ui: &mut Ui, command: Option<args::Command>) -> Result
             error.exit().code()
         }
     })
-}
-
-/// Gives clap's own words, as JSON where that was asked for as far as can be told.
-fn misused(error: &clap::Error, argv: &[OsString]) -> u8 {
-    let words = error.render().to_string();
-    let is_json = argv.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
-    if is_json {
-        let words = words.trim_end().trim_start_matches("error: ");
-        let error = CliError::new(Code::Usage, words);
-        let paint = Paint::decide(When::Never, false, false, false);
-        error.print(std::io::stderr(), true, paint, &Place::default());
-        return error.exit().code();
-    }
-    // It repeats arguments as they came. There is nowhere to report that standard error is gone.
-    let _ = std::io::stderr().write_all(printable_lines(&words).as_bytes());
-    Exit::Usage.code()
 }
 
 /// Where a command works and whom it speaks to.

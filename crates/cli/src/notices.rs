@@ -1,5 +1,6 @@
 //! Who is told about tasks, as the configuration says; and what there is to tell, from the ledger.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,13 +17,9 @@ use baton_store::{History as _, Layout, Visit};
 
 use crate::config::Settings;
 use crate::error::{CliError, Code, Stop};
+use crate::limits::{MISSED_MAX, NOTABLE_LINES, TELLING_RETRY};
 use crate::tasks::read_board;
-
-/// Lines that are read at once.
-const LINES_AT_ONCE: usize = 1024;
-
-/// Most that is told of what happened while nobody was there to tell.
-const MISSED_MAX: usize = 1000;
+use crate::ui::text::count;
 
 /// This very binary, also after another one was installed in its place.
 pub(crate) const MYSELF: &str = "/proc/self/exe";
@@ -58,37 +55,68 @@ pub(crate) fn tree(layout: &Layout) -> Result<RealTree, CliError> {
     RealTree::open(layout.root()).map_err(|error| CliError::io("open", layout.root(), &error))
 }
 
-/// What happened to tasks after a position that somebody should hear of.
-pub(crate) fn notable_since(visit: &Visit, since: u64) -> Result<Vec<Moved>, Stop> {
-    let board = read_board(visit)?.board;
-    let (mut pos, mut out) = (since, Vec::new());
-    while pos < visit.reader.size() {
-        let lines = visit.reader.read(pos + 1, LINES_AT_ONCE)?;
-        for stored in &lines {
-            pos = stored.pos;
-            let fact = Fact::read(stored)?;
-            let (Some(TaskEvent::Transitioned(moved)), Some(task)) = (fact.event(), &fact.task) else {
-                continue;
-            };
-            let Some(task) = task.parse().ok().and_then(|id| board.get(&id)) else { continue };
-            if moved.to.is_notable() {
-                out.push(Moved {
-                    pos: fact.at.pos,
-                    task: task.id.clone(),
-                    title: task.title.clone(),
-                    from: moved.from,
-                    to: moved.to,
-                    reason: moved.reason,
-                    at: fact.at.time,
-                });
-            }
+/// What happened to tasks that somebody should hear of.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    /// The newest, in the order of the ledger.
+    pub(crate) moved: VecDeque<Moved>,
+    /// How many older ones there were beyond the bound.
+    pub(crate) dropped: usize,
+}
+
+impl Missed {
+    /// Reads what happened after one position and up to another; of more than `most` the newest.
+    fn read(visit: &Visit, after: u64, until: u64, most: usize) -> Result<Missed, Stop> {
+        let mut missed = Missed::default();
+        let until = until.min(visit.reader.size());
+        if after >= until {
+            return Ok(missed);
         }
-        if lines.is_empty() {
-            break;
+        let board = read_board(visit)?.board;
+        let mut pos = after;
+        while pos < until {
+            let lines = visit.reader.read(pos + 1, NOTABLE_LINES)?;
+            for stored in lines.iter().take_while(|stored| stored.pos <= until) {
+                let fact = Fact::read(stored)?;
+                let (Some(TaskEvent::Transitioned(moved)), Some(task)) = (fact.event(), &fact.task) else {
+                    continue;
+                };
+                let Some(task) = task.parse().ok().and_then(|id| board.get(&id)) else { continue };
+                if moved.to.is_notable() {
+                    missed.push(
+                        Moved {
+                            pos: fact.at.pos,
+                            task: task.id.clone(),
+                            title: task.title.clone(),
+                            from: moved.from,
+                            to: moved.to,
+                            reason: moved.reason,
+                            at: fact.at.time,
+                        },
+                        most,
+                    );
+                }
+            }
+            let Some(last) = lines.last() else { break };
+            pos = last.pos;
+        }
+        Ok(missed)
+    }
+
+    fn push(&mut self, moved: Moved, most: usize) {
+        self.moved.push_back(moved);
+        if self.moved.len() > most {
+            self.moved.pop_front();
+            self.dropped += 1;
         }
     }
-    let extra = out.len().saturating_sub(MISSED_MAX);
-    Ok(out.split_off(extra))
+
+    /// What a person should know of those that nobody hears of.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let dropped = count(self.dropped as u64, "notification");
+        (self.dropped > 0)
+            .then(|| format!("{dropped} of long ago went untold; at most {MISSED_MAX} are told at once"))
+    }
 }
 
 /// What was told, in a file of its own: everything after one position and up to another.
@@ -96,9 +124,6 @@ const POSITION: &str = "notifications/position";
 
 /// Who has this name keeps what is to be told; one at a time.
 const TELLING: &str = "notifications/sending/telling";
-
-/// How often a name that another process has is tried again.
-const TELLING_RETRY: Duration = Duration::from_millis(5);
 
 /// What was told: everything after `from`, up to `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,54 +158,77 @@ impl Told {
 pub(crate) struct Telling {
     tree: RealTree,
     from: u64,
+    until: u64,
     _claim: Claim,
 }
 
+/// What became of the wait for a turn.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Ours(Telling),
+    /// A process that serves tells everything itself.
+    Elsewhere,
+    /// Another process tells, and did not come to an end in this time.
+    Late,
+}
+
+/// Another process has the turn for longer than anybody waits.
+pub(crate) fn late(layout: &Layout) -> CliError {
+    let path = layout.root().join(TELLING);
+    CliError::new(Code::LockHeld, "another process is telling what happened, and does not come to an end")
+        .cause(format!("it holds {}", path.display()))
+        .hint("ps -C baton -o pid,args")
+}
+
 impl Telling {
-    /// Waits for its turn. `None` where a process that serves tells everything itself.
+    /// Waits for its turn, for at most this long.
     pub(crate) fn begin(
         layout: &Layout,
+        wait: Duration,
         is_told_elsewhere: &dyn Fn() -> bool,
-    ) -> Result<Option<Telling>, CliError> {
-        let tree = tree(layout)?;
-        let end = Instant::now() + TELLING_WAIT;
+    ) -> Result<Begun, CliError> {
+        let (tree, end) = (tree(layout)?, Instant::now() + wait);
         let fail = |error: std::io::Error| CliError::io("open", &layout.root().join(TELLING), &error);
         loop {
             if let Some(claim) = tree.claim(TELLING).map_err(fail)? {
-                return Ok(Some(Telling { tree, from: 0, _claim: claim }));
+                return Ok(Begun::Ours(Telling { tree, from: 0, until: 0, _claim: claim }));
             }
             if is_told_elsewhere() {
-                return Ok(None);
+                return Ok(Begun::Elsewhere);
             }
             if Instant::now() >= end {
-                let what = "another process is telling what happened, and does not come to an end";
-                return Err(CliError::new(Code::LockHeld, what).hint("baton notify flush"));
+                return Ok(Begun::Late);
             }
             std::thread::sleep(TELLING_RETRY);
         }
     }
 
     /// Puts into the outbox what nobody was told of: what happened since the last time, and from `since` on. Without either, nothing before now.
-    /// Gives how many.
     pub(crate) fn catch_up(
         &mut self,
         notifier: &Notifier,
         visit: &Visit,
         since: Option<u64>,
-    ) -> Result<usize, Stop> {
+    ) -> Result<Missed, Stop> {
         let now = visit.reader.size();
         let start = since.unwrap_or(now).min(now);
         let told = Told::read(&self.tree).filter(|told| told.until <= now);
         let told = told.unwrap_or(Told { from: start, until: start });
-        let mut missed = notable_since(visit, told.until)?;
-        if start < told.from {
-            let earlier = notable_since(visit, start)?.into_iter().filter(|moved| moved.pos <= told.from);
-            missed.splice(0..0, earlier);
-        }
-        notifier.keep(&missed).map_err(|error| CliError::io("write", &self.tree_path(visit), &error))?;
-        self.from = told.from.min(start);
+        let mut missed = Missed::read(visit, start, told.from, MISSED_MAX)?;
+        let later = Missed::read(visit, told.until, now, MISSED_MAX)?;
+        // Each within the bound, so that what is newest does not push out what was asked for.
+        missed.moved.extend(later.moved);
+        missed.dropped += later.dropped;
+        let kept = notifier.keep(missed.moved.make_contiguous());
+        kept.map_err(|error| CliError::io("write", &self.tree_path(visit), &error))?;
+        (self.from, self.until) = (told.from.min(start), now);
         self.has_told(now);
-        Ok(missed.len())
+        Ok(missed)
+    }
+
+    /// Up to where it caught up.
+    pub(crate) fn until(&self) -> u64 {
+        self.until
     }
 
     fn tree_path(&self, visit: &Visit) -> PathBuf {
@@ -223,8 +271,52 @@ pub(crate) fn tell_beside(here: Option<&Path>, layout: &Layout, settings: &Setti
     let _ = command.spawn();
 }
 
-/// How long a turn to tell is waited for; each is a moment.
-const TELLING_WAIT: Duration = Duration::from_secs(30);
+#[cfg(test)]
+mod tests {
+    use baton_core::task::Status;
+    use baton_core::task::decide::{Move, New};
+    use baton_runtime::{Engine, Ground};
+    use baton_store::{Options, Workspace};
 
-/// How long a process that only tells stays.
-pub(crate) const FLUSH_WAIT: Duration = Duration::from_secs(120);
+    use super::*;
+
+    /// A ledger in which a task was blocked this often, and where in it.
+    fn blocked(times: usize) -> (tempfile::TempDir, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path().join("data"));
+        let state = dir.path().join("state");
+        let workspace = Workspace::create(&layout, &state, Options::default(), Duration::ZERO).unwrap();
+        let ground = Ground::of(&workspace, dir.path().into(), Arc::new(SystemClock)).unwrap();
+        let engine = Engine::open(ground, baton_runtime::Settings::default()).unwrap();
+        let task = engine.create(&New::titled("work")).unwrap().0.id;
+        for _ in 0..times {
+            for to in [Status::Ready, Status::Blocked] {
+                engine.transition(&Move { task: task.clone(), to, reason: "x".into() }).unwrap();
+            }
+        }
+        let moved = engine.take_moved().into_iter().filter(|moved| moved.to == Status::Blocked);
+        let places = moved.map(|moved| moved.pos).collect();
+        engine.close().unwrap();
+        workspace.close().unwrap();
+        (dir, places)
+    }
+
+    #[test]
+    fn what_was_missed_is_read_between_two_positions_and_the_oldest_beyond_the_bound_are_counted() {
+        let (dir, places) = blocked(6);
+        let visit = Visit::open(&Layout::new(dir.path().join("data"))).unwrap();
+        let check = |after: u64, until: u64, most: usize, expected: &[u64], dropped: usize| {
+            let missed = Missed::read(&visit, after, until, most).unwrap();
+            let found: Vec<u64> = missed.moved.iter().map(|moved| moved.pos).collect();
+            assert_eq!((found.as_slice(), missed.dropped), (expected, dropped), "{after}..={until} {most}");
+            assert_eq!(missed.notice().is_some(), dropped > 0);
+        };
+        check(0, u64::MAX, 9, &places, 0);
+        check(0, u64::MAX, 2, &places[4..], 4);
+        check(places[3], u64::MAX, 9, &places[4..], 0);
+        // However many came later: what is earlier is found.
+        check(0, places[1], 2, &places[..2], 0);
+        check(0, places[2], 2, &places[1..3], 1);
+        check(places[1], places[1], 9, &[], 0);
+    }
+}

@@ -131,10 +131,10 @@ pub(crate) struct TaskNew {
     /// Give it this id instead of the day's next number
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<TaskId>,
-    /// Let only this agent take it
+    /// Offer it to this agent; a claim by hand is free to anybody
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
-    /// Let only agents of this role take it
+    /// Offer it to agents of this role; a claim by hand is free to anybody
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<AgentName>,
     /// Mark it with a word; may be repeated
@@ -145,10 +145,10 @@ pub(crate) struct TaskNew {
     pub(crate) priority: Priority,
     /// Let it wait until this task is done; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(crate) depends_on: Vec<TaskId>,
+    pub(crate) depends_on: Vec<String>,
     /// Say which task it is a part of
     #[arg(long, value_name = "ID")]
-    pub(crate) parent: Option<TaskId>,
+    pub(crate) parent: Option<String>,
     /// Let it be done without a review
     #[arg(long)]
     pub(crate) no_review: bool,
@@ -198,7 +198,7 @@ pub(crate) struct TaskEdit {
     /// Give it another priority
     #[arg(long, value_name = "PRIORITY", value_parser = priorities())]
     pub(crate) priority: Option<Priority>,
-    /// Let only this agent take it
+    /// Offer it to this agent; a claim by hand is free to anybody
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
     /// Replace its text by this file's, or by standard input for -
@@ -206,7 +206,7 @@ pub(crate) struct TaskEdit {
     pub(crate) file: Option<PathBuf>,
     /// Let it wait for these tasks instead of the ones before
     #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(crate) depends_on: Option<Vec<TaskId>>,
+    pub(crate) depends_on: Option<Vec<String>>,
     /// Do not open an editor; take in what was saved in the file
     #[arg(long)]
     pub(crate) no_editor: bool,

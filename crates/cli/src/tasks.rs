@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_core::TaskId;
 use baton_core::task::decide::Rules;
-use baton_core::task::{Board, Papers, Task};
+use baton_core::task::{Board, Papers, Status, Task};
 use baton_runtime::clock::SystemClock;
 use baton_runtime::{Engine, Ground, Settings};
 use baton_store::tasks::files::{Projected, file_path};
@@ -138,10 +138,35 @@ impl ReadBoard {
         tasks.filter(is_edited).map(|task| task.id.clone()).collect()
     }
 
+    /// Tasks with a file that was set aside while somebody may have been writing it.
+    pub(crate) fn unfinished(&self) -> BTreeSet<TaskId> {
+        self.projected.iter().filter(|(_, was)| was.has_leftovers).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether a task's file lies in a folder where it does not belong: saved there by an editor that had it open before it moved.
+    pub(crate) fn is_elsewhere(&self, task: &Task) -> bool {
+        RealTree::open(self.visit.layout.root()).is_ok_and(|tree| is_elsewhere(&tree, task))
+    }
+
+    /// Files of tasks in folders where they do not belong.
+    pub(crate) fn elsewhere(&self) -> Vec<String> {
+        let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return Vec::new() };
+        let mut found = Vec::new();
+        for status in Status::ALL {
+            for name in tree.list(&format!("tasks/{status}")).unwrap_or_default() {
+                let id = name.strip_suffix(".md").and_then(|id| id.parse::<TaskId>().ok());
+                if id.and_then(|id| self.board.get(&id)).is_some_and(|task| task.status != *status) {
+                    found.push(format!("tasks/{status}/{name}"));
+                }
+            }
+        }
+        found
+    }
+
     /// Whether a folder of tasks has a file that no task is known for, or that belongs into another.
     pub(crate) fn has_strangers(&self) -> bool {
         let Ok(tree) = RealTree::open(self.visit.layout.root()) else { return false };
-        baton_core::task::Status::ALL.iter().any(|status| {
+        Status::ALL.iter().any(|status| {
             let names = tree.list(&format!("tasks/{status}")).unwrap_or_default();
             names
                 .iter()
@@ -149,6 +174,12 @@ impl ReadBoard {
                 .any(|id| self.board.get(&id).is_none_or(|task| task.status != *status))
         })
     }
+}
+
+/// Whether there is a file of a task beside the one in its own folder.
+pub(crate) fn is_elsewhere(tree: &RealTree, task: &Task) -> bool {
+    let mut others = Status::ALL.iter().filter(|status| **status != task.status);
+    others.any(|status| tree.is_there(&file_path(*status, &task.id)))
 }
 
 /// What the configuration says, as the engine wants it.

@@ -25,8 +25,9 @@ pub(crate) enum Trace {
     ///
     /// Example:
     ///   baton trace show trc_0192f0c1 --json
+    ///   baton trace show TASK-2026-02-09-057
     #[command(verbatim_doc_comment)]
-    Show(TraceId),
+    Show(TraceOrTask),
     /// Append events to a trace
     ///
     /// Takes one event, a JSON array (one decision: all or nothing), or one event per
@@ -93,6 +94,13 @@ pub(crate) struct TraceId {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct TraceOrTask {
+    /// Name the trace by its id or by its task's, or by a unique beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) trace: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct TraceAppend {
     #[command(flatten)]
     pub(crate) id: TraceId,
@@ -122,7 +130,7 @@ pub(crate) struct TraceProve {
 #[derive(Debug, Args)]
 pub(crate) struct TraceExport {
     #[command(flatten)]
-    pub(crate) id: TraceId,
+    pub(crate) id: TraceOrTask,
     /// Write the bundle to this file, or to standard output for -
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use baton_runtime::process::WARDEN_WORD;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, getppid, kill_process_group, pidfd_open};
 use signal_hook::consts::SIGTERM;
 
@@ -41,8 +42,12 @@ fn guard(parent: i32, program: &OsString, arguments: &[OsString]) -> ExitCode {
     let Ok(ended) = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) else { end_group() };
     loop {
         let mut waited = [PollFd::new(&ended, PollFlags::IN), PollFd::new(&watched, PollFlags::IN)];
-        if poll(&mut waited, None).is_err() {
-            continue;
+        match poll(&mut waited, None) {
+            Ok(_) => {}
+            // The signal that asks to end, of which the command got one too.
+            Err(Errno::INTR) => continue,
+            // Whoever cannot watch does not leave the command unwatched.
+            Err(_) => end_group(),
         }
         if !waited[1].revents().is_empty() {
             end_group();

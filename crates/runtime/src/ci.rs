@@ -69,7 +69,9 @@ enum NoVerdict {
 impl From<Fault> for NoVerdict {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Refused(Refusal::NotInCi { .. } | Refusal::NotFound(_)) => NoVerdict::Left,
+            Fault::Refused(Refusal::NotInCi { .. } | Refusal::LateVerdict | Refusal::NotFound(_)) => {
+                NoVerdict::Left
+            }
             fault => NoVerdict::Failed(fault.to_string()),
         }
     }

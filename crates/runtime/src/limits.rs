@@ -73,6 +73,12 @@ pub const NOTIFY_WAIT_FACTOR: u32 = 4;
 /// The longest wait that a receiver can ask for.
 pub const NOTIFY_RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
+/// How long is waited before a look whether another process has sent what it was sending. Most deliveries take less.
+pub const NOTIFY_ELSEWHERE_WAIT: Duration = Duration::from_secs(1);
+
+/// Files that are being made are made within this time, or never: another process may be at it right now.
+pub const NOTIFY_UNFINISHED_WAIT: Duration = Duration::from_secs(60);
+
 /// How long one post may take, from looking up the name to the answer's head.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -30,7 +30,7 @@ impl ArtifactDir {
     }
 
     fn write(&self, path: &Path, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
-        let file = self.disk.open(path, Mode::CreateNew)?;
+        let file = self.disk.open(path, Mode::CreateNew).map_err(at(&self.root))?;
         let mut hasher = Hasher::default();
         let (mut buffer, mut length) = (vec![0; 1 << 16], 0u64);
         loop {
@@ -43,24 +43,30 @@ impl ArtifactDir {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             hasher.update(&buffer[..count]);
-            file.write_all_at(&buffer[..count], length)?;
+            file.write_all_at(&buffer[..count], length).map_err(at(&self.root))?;
             length += count as u64;
         }
-        file.sync()?;
+        file.sync().map_err(at(&self.root))?;
         Ok((hasher.finish(), length))
     }
 }
 
+/// Says where it failed: whoever stores something names what it is, and not where it goes.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    let path = path.display().to_string();
+    move |error| io::Error::new(error.kind(), format!("{path}: {error}"))
+}
+
 impl ArtifactStore for ArtifactDir {
     fn put(&self, source: &mut dyn Read) -> io::Result<(Digest, u64)> {
-        self.disk.create_dir_all(&self.root)?;
+        self.disk.create_dir_all(&self.root).map_err(at(&self.root))?;
         let beside = self.root.join(unfinished_name("artifact"));
         let stored = self.write(&beside, source).and_then(|(sha256, length)| {
             let path = self.path(&sha256);
             let dir = path.parent().unwrap_or(&self.root);
-            self.disk.create_dir_all(dir)?;
-            self.disk.rename(&beside, &path)?;
-            self.disk.sync_dir(dir)?;
+            self.disk.create_dir_all(dir).map_err(at(dir))?;
+            self.disk.rename(&beside, &path).map_err(at(&path))?;
+            self.disk.sync_dir(dir).map_err(at(dir))?;
             Ok((sha256, length))
         });
         if stored.is_err() {
@@ -107,5 +113,20 @@ impl Artifacts for ArtifactDir {
             io::ErrorKind::NotFound => ArtifactState::Missing,
             _ => ArtifactState::Differs(error.to_string()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn a_failure_names_where_the_bytes_were_to_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("artifacts");
+        std::fs::write(&root, "in the way").unwrap();
+        let failed = ArtifactDir::new(Arc::new(RealDisk), &root).put(&mut &b"bytes"[..]).unwrap_err();
+        assert!(failed.to_string().starts_with(&format!("{}: ", root.display())), "{failed}");
     }
 }

@@ -103,9 +103,10 @@ impl Workspace {
             return Err(OpenError::NotFound(layout.root().to_owned()).into());
         }
         let lock = OwnerLock::acquire_unless(layout, wait, leaves)?;
-        // What is torn goes to `quarantine/`, and nowhere that a link in its place leads to.
+        // Before anything is mended: what is torn goes to `quarantine/`, and nowhere that a link in its place leads to, and whoever is refused finds everything
+        // as it was.
         let tree = RealTree::open(layout.root()).map_err(OpenError::io("open", layout.root()))?;
-        if let Some(obstacle) = obstacles::of_ledger(&tree).first() {
+        if let Some(obstacle) = obstacles::of_index(&tree).first() {
             return Err(obstacle.at(layout.root()).into());
         }
         let mut found = None;

@@ -11,21 +11,16 @@ use baton_runtime::engine::Moved;
 use baton_runtime::notify::Notifier;
 use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
-use baton_store::Layout;
+use baton_store::{History as _, Layout};
 
 use crate::config::{OnFailure, Settings};
-use crate::context::Context;
+use crate::context::{Context, visit};
 use crate::error::Stop;
-use crate::notices::{MYSELF, Telling, sinks, start};
+use crate::limits::{CHECKS_POLL, TELLING_START_WAIT, TOLD_WAIT};
+use crate::notices::{Begun, MYSELF, Telling, sinks, start};
 use crate::serve::Owner;
 use crate::serve::server::Poke;
 use crate::ui::Ui;
-
-/// Looked for at least this often, whatever nobody told us of.
-const CHECKS_POLL: Duration = Duration::from_secs(5);
-
-/// How long deliveries that are under way are waited for at the end; the rest is kept.
-const TOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// The configured checks, run for every task that waits for them.
 pub(super) struct Checks {
@@ -82,34 +77,62 @@ impl Checks {
 
 /// Whoever wants to be told, and up to where they were.
 pub(super) struct Told {
-    notifier: Option<(Notifier, Telling)>,
+    notifier: Option<Notifier>,
+    layout: Layout,
+    turn: Turn,
+}
+
+/// The right to tell, which one process has at a time.
+enum Turn {
+    /// As long as this serves: nobody else tells meanwhile.
+    Ours(Arc<Telling>),
+    /// Another process still tells: what happens from this position on is told once it has come to its end.
+    Theirs { since: u64 },
 }
 
 impl Told {
     /// Starts with what happened while nobody served.
-    pub(super) fn start(ctx: &Context, layout: &Layout, settings: &Settings) -> Result<Self, Stop> {
+    pub(super) fn start(ctx: &Context, ui: &Ui, layout: &Layout, settings: &Settings) -> Result<Self, Stop> {
         let sinks = sinks(settings, ctx.work_dir(layout.root()))?;
-        if sinks.is_empty() {
-            return Ok(Told { notifier: None });
+        let turn = Turn::Theirs { since: visit(layout)?.reader.size() };
+        let notifier = if sinks.is_empty() { None } else { Some(start(layout, sinks)?) };
+        let mut told = Told { notifier, layout: layout.clone(), turn };
+        told.take_turn(ui, TELLING_START_WAIT)?;
+        if told.notifier.is_some() && matches!(told.turn, Turn::Theirs { .. }) {
+            ui.warn("another process is still telling what happened; notifications wait until it has ended");
         }
-        let notifier = start(layout, sinks)?;
-        // Kept as long as this serves: nobody else tells meanwhile.
-        let Some(mut telling) = Telling::begin(layout, &|| false)? else {
-            return Ok(Told { notifier: None });
-        };
-        telling.catch_up(&notifier, &ctx.visit()?, None)?;
-        Ok(Told { notifier: Some((notifier, telling)) })
+        Ok(told)
     }
 
-    pub(super) fn tell(&self, moved: &[Moved], pos: impl FnOnce() -> u64) {
-        if let (Some((notifier, telling)), false) = (&self.notifier, moved.is_empty()) {
-            moved.iter().filter(|moved| moved.to.is_notable()).for_each(|moved| notifier.tell(moved));
-            telling.has_told(pos());
+    /// Catches up as soon as nobody else tells.
+    fn take_turn(&mut self, ui: &Ui, wait: Duration) -> Result<(), Stop> {
+        let (Some(notifier), Turn::Theirs { since }) = (&self.notifier, &self.turn) else { return Ok(()) };
+        let Begun::Ours(mut telling) = Telling::begin(&self.layout, wait, &|| false)? else { return Ok(()) };
+        let visit = visit(&self.layout).map_err(Stop::from);
+        let missed = visit.and_then(|visit| telling.catch_up(notifier, &visit, Some(*since)));
+        // Once: what cannot be read or kept now is not sent over and over.
+        self.turn = Turn::Ours(Arc::new(telling));
+        missed?.notice().iter().for_each(|notice| ui.warn(notice));
+        Ok(())
+    }
+
+    /// Tells what happened. While another process has the turn, that is left to the ledger.
+    pub(super) fn tell(&mut self, ui: &Ui, moved: &[Moved]) {
+        if let Err(Stop::Error(error)) = self.take_turn(ui, Duration::ZERO) {
+            ui.warn(&format!("some notifications may be missing: {}", error.what));
         }
+        let (Some(notifier), Turn::Ours(telling)) = (&self.notifier, &self.turn) else { return };
+        // What was caught up with is told.
+        let news = moved.iter().filter(|moved| moved.pos > telling.until());
+        let Some(until) = news.clone().map(|moved| moved.pos).max() else { return };
+        news.filter(|moved| moved.to.is_notable()).for_each(|moved| notifier.tell(moved));
+        let telling = telling.clone();
+        // Not before: a death in between would lose what is only in the queue.
+        notifier.once_kept(Box::new(move || telling.has_told(until)));
     }
 
     pub(super) fn end(self, ui: &Ui) {
-        if let Some((notifier, _)) = self.notifier {
+        if let Some(notifier) = self.notifier {
             notifier.stop(TOLD_WAIT);
             notifier.take_notices().iter().for_each(|notice| ui.warn(notice));
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use baton_core::nearest::nearest;
 use baton_core::roles::role_required;
 use baton_core::task::TaskEvent;
 use baton_core::{EventType, Payload, Token, TraceId};
@@ -11,18 +12,16 @@ use baton_store::journal::recover::Tail;
 use baton_store::{History as _, ReadError, StoredLine, Visit};
 
 use crate::args::Events;
-use crate::commands::Ended;
+use crate::commands::{Ended, event_row};
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
 use crate::limits::FOLLOW_POLL_MS;
 use crate::lines::{Lines, Next};
-use crate::tasks::{find, no_task, read_board};
+use crate::task_names::find;
+use crate::tasks::{no_task, read_board};
 use crate::ui::Ui;
-use crate::ui::color::Mark;
-use crate::ui::time::exact;
-use baton_core::nearest::nearest;
 
 /// Types that are remembered of those that were come across.
 const TYPES_MAX: usize = 256;
@@ -135,7 +134,7 @@ impl Filter<'_> {
             if ui.json {
                 ui.line(line.text)?;
             } else {
-                let row = row(ui, &line);
+                let row = event_row::row(ui, &line);
                 ui.line(&row)?;
             }
         }
@@ -184,14 +183,4 @@ fn is_known_type(event_type: &str) -> bool {
 pub(super) fn parse(stored: &StoredLine) -> Result<Line<'_>, ReadError> {
     Line::parse(stored.text.as_bytes())
         .map_err(|flaw: Flaw| ReadError::Damaged { pos: stored.pos, why: flaw.to_string() })
-}
-
-/// One event in one line, for people.
-fn row(ui: &Ui, line: &Line<'_>) -> String {
-    let trace = ui.paint.mark(Mark::Id, &format!("{:<17}", ids::short(line.trace)));
-    let time = ui.paint.mark(Mark::Dim, &exact(line.at));
-    let actor = format!("{}/{}", line.agent, line.role);
-    let signed = if line.sig.is_some() { ui.paint.mark(Mark::Good, "signed") } else { "unsigned".to_owned() };
-    // Every part has a grammar without control characters.
-    format!("{:>8}  {time}  {trace}  {:<26}  {actor:<24}  {signed}", line.pos, line.event_type)
 }

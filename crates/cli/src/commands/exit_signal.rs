@@ -14,7 +14,7 @@ use crate::error::Stop;
 use crate::exit::Exit;
 use crate::input::read_bytes;
 use crate::task_args::{ExitCheck, ExitSignal as Command, ExitSubmit};
-use crate::tasks::find;
+use crate::task_names::find;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::printable;
@@ -26,10 +26,30 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
     }
 }
 
+/// The variable that switches signals on.
+const SWITCH: &str = "AGENT_EXIT_PROTOCOL_ENABLED";
+
+/// The switch of the process that decides, which is not always the one that was typed.
+fn is_on(ctx: &Context) -> bool {
+    parse_flag(ctx.own_variable(SWITCH).as_deref())
+}
+
+/// How to switch signals on, where that is what is missing.
+fn hint_of_switch(ctx: &Context, ui: &Ui) {
+    if is_on(ctx) {
+        return;
+    }
+    if ctx.is_served() {
+        ui.note("The process that runs `baton serve` decides this: stop it, and start it again with the switch on.");
+        ui.hint(&format!("{SWITCH}=true {}", ui.command("baton serve")));
+    } else {
+        ui.hint(&format!("export {SWITCH}=true"));
+    }
+}
+
 /// The signal in a file, judged as the switch says; or why it is none.
 fn read(ctx: &Context, file: &Path) -> Result<Result<ExitSignal, String>, Stop> {
-    // The switch of the process that decides, which is not always the one that was typed.
-    let is_enabled = parse_flag(ctx.own_variable("AGENT_EXIT_PROTOCOL_ENABLED").as_deref());
+    let is_enabled = is_on(ctx);
     let bytes = read_bytes(ctx, file, EXIT_SIGNAL_BYTES_MAX as u64 + 1)?;
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -51,7 +71,8 @@ fn check(ctx: &Context, ui: &mut Ui, args: &ExitCheck) -> Ended {
                 ui.line(&format!("{}: the next phase is {next}", ui.paint.mark(Mark::Good, "valid")))?
             }
             Err(error) => {
-                ui.line(&format!("{}: {}", ui.paint.mark(Mark::Bad, "invalid"), printable(error)))?
+                ui.line(&format!("{}: {}", ui.paint.mark(Mark::Bad, "invalid"), printable(error)))?;
+                hint_of_switch(ctx, ui);
             }
         }
     }
@@ -69,7 +90,9 @@ fn submit(ctx: &Context, ui: &mut Ui, args: &ExitSubmit) -> Ended {
             let board = ctx.board()?;
             let id = find(&board.board, &args.task)?;
             let phase = board.board.get(&id).map(|task| task.phase.as_str());
-            return refused(ui, phase, &error);
+            let ended = refused(ui, phase, &error)?;
+            hint_of_switch(ctx, ui);
+            return Ok(ended);
         }
     };
     let from = From { session: args.session.clone(), agent: args.agent.clone(), fence: args.fence };

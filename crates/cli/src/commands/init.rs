@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_store::disk::write_atomic;
@@ -48,6 +48,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     fs::create_dir_all(&root).map_err(|error| CliError::io("make", &root, &error))?;
     // First of all, so that whatever follows is never committed by accident.
     write_new(&root.join(".gitignore"), "*\n")?;
+    if let Some(outer) = around(ctx, &root) {
+        let what = format!("another data directory lies above: {}", outer.display());
+        ui.warn(&format!("{what}; from here on down this new one is used instead"));
+    }
     let agents = find_agents(ctx);
     write_new(&layout.config(), &config_text(&agents))?;
     let workspace = Workspace::create(&layout, &state_dir, options, wait)?;
@@ -87,6 +91,17 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         ui.line(&format!("Next: {}", printable(&next)))?;
     }
     Ok(Exit::Ok)
+}
+
+/// A data directory above the new one, which commands typed here have used until now, or that it would lie in.
+fn around(ctx: &Context, root: &Path) -> Option<PathBuf> {
+    let root = ctx.here().ok()?.join(root);
+    let is_found_by_name = root.file_name().is_some_and(|name| name == ".baton");
+    let is_ledger = |dir: &Path| Layout::new(dir).events().is_dir() && Layout::new(dir).config().is_file();
+    root.parent()?.ancestors().find_map(|dir| {
+        let beside = Some(dir.join(".baton")).filter(|beside| is_found_by_name && *beside != root);
+        [Some(dir.to_owned()), beside].into_iter().flatten().find(|dir| is_ledger(dir))
+    })
 }
 
 /// Refuses before anything is touched: a second ledger in the same place, or a directory that is used for something else.

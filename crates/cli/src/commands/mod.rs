@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod event_row;
 mod events;
 mod exit_signal;
 mod explain;

@@ -1,8 +1,6 @@
 //! `baton notify`: what could not be delivered, and another try.
 
-use std::time::Duration;
-
-use baton_runtime::notify::dead_letters;
+use baton_runtime::notify::{Tally, dead_letters};
 use serde_json::{Value, json};
 
 use crate::args::{Notify, NotifyFlush};
@@ -10,7 +8,8 @@ use crate::commands::Ended;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::notices::{FLUSH_WAIT, Telling, sinks, start, tree};
+use crate::limits::{FLUSH_WAIT, TELLING_WAIT};
+use crate::notices::{Begun, Telling, late, sinks, start, tree};
 use crate::serve::socket;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
@@ -80,9 +79,16 @@ fn deliver(ctx: &Context, ui: &mut Ui, since: Option<u64>, is_retry: bool) -> En
     let mut told = 0;
     if let Some(since) = since {
         // Looked at in its turn: what others told until then is told.
-        match Telling::begin(&layout, &|| socket::connect(ctx, &layout).is_some())? {
-            Some(mut telling) => told = telling.catch_up(&notifier, &ctx.visit()?, Some(since))?,
-            None => ui.note("the process that owns the data directory tells of what happens itself"),
+        match Telling::begin(&layout, TELLING_WAIT, &|| socket::connect(ctx, &layout).is_some())? {
+            Begun::Ours(mut telling) => {
+                let missed = telling.catch_up(&notifier, &ctx.visit()?, Some(since))?;
+                missed.notice().iter().for_each(|notice| ui.warn(notice));
+                told = missed.moved.len();
+            }
+            Begun::Elsewhere => {
+                ui.note("the process that owns the data directory tells of what happens itself")
+            }
+            Begun::Late => return Err(late(&layout).into()),
         }
     }
     let mut revived = 0;
@@ -91,16 +97,36 @@ fn deliver(ctx: &Context, ui: &mut Ui, since: Option<u64>, is_retry: bool) -> En
             .retry_dead()
             .map_err(|error| CliError::io("read", &layout.root().join("notifications"), &error))?;
     }
-    let left = notifier.stop(FLUSH_WAIT.max(Duration::from_secs(1)));
+    let left = notifier.stop(FLUSH_WAIT);
     for notice in notifier.take_notices() {
         ui.warn(&notice);
     }
+    let Tally { elsewhere, delivered, given_up, .. } = notifier.tally();
+    let waiting = left.saturating_sub(elsewhere) as u64;
+    let elsewhere = elsewhere as u64;
     if ui.json {
-        ui.object(&json!({"v": 1, "told": told, "revived": revived, "waiting": left}))?;
-    } else if left > 0 {
-        ui.line(&format!("{} not delivered yet", count(left as u64, "notification")))?;
-    } else {
-        ui.line("nothing waits to be delivered")?;
+        ui.object(&json!({
+            "v": 1, "told": told, "revived": revived, "delivered": delivered, "givenUp": given_up,
+            "elsewhere": elsewhere, "waiting": waiting,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    let notifications = |number| count(number, "notification");
+    if delivered > 0 {
+        ui.line(&format!("{} delivered.", notifications(delivered)))?;
+    }
+    if elsewhere > 0 {
+        ui.line(&format!("{} being sent by another process.", notifications(elsewhere)))?;
+    }
+    if waiting > 0 {
+        ui.line(&format!("{} not delivered yet.", notifications(waiting)))?;
+    }
+    if given_up > 0 {
+        ui.line(&format!("{} given up.", notifications(given_up)))?;
+        ui.hint("baton notify ls");
+    }
+    if delivered + elsewhere + waiting + given_up == 0 {
+        ui.line("Nothing waits to be delivered.")?;
     }
     Ok(Exit::Ok)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use baton_core::limits::ENVELOPE_BYTES_MAX;
-use baton_core::protocol::Detail;
+use baton_core::protocol::Reason;
 use baton_core::task::Task;
 use baton_store::clock;
 use serde_json::json;
@@ -41,10 +41,22 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
         match &sent.rejected {
             None => ui.line(&ui.paint.mark(Mark::Good, "accepted"))?,
             Some(rejection) => {
-                let why = rejection.detail.as_ref().map(Detail::to_string).unwrap_or_default();
+                let is_prose = rejection.reason == Reason::NotAMessage;
+                let why = match &rejection.detail {
+                    Some(detail) => detail.to_string(),
+                    None if is_prose => {
+                        "expected one AOF/1 message, a JSON object with protocol, version, type, \
+                                         taskId, fromAgent, toAgent, sentAt and payload"
+                            .to_owned()
+                    }
+                    None => String::new(),
+                };
                 let word = ui.paint.mark(Mark::Bad, "rejected");
                 let gap = if why.is_empty() { "" } else { ": " };
                 ui.line(&format!("{word} {}{gap}{}", rejection.reason.as_str(), printable(&why)))?;
+                if is_prose {
+                    ui.hint("baton send --help");
+                }
             }
         }
         for event in &sent.events {

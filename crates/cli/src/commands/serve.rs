@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use baton_core::task::Board;
 use baton_runtime::scheduler::Scheduler;
 use baton_runtime::watch::Watch;
 use baton_store::lock;
@@ -16,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::Serve;
 use crate::commands::Ended;
 use crate::commands::beside::{Checks, Told};
+use crate::commands::config::warn_of_unused;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -33,6 +33,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     let layout = ctx.layout()?;
     let config = ctx.config(Some(layout.root()))?;
     let settings = config.settings();
+    warn_of_unused(ui, &config);
     let workspace = own(ctx, ui)?;
     let engine = ctx.open_engine(&workspace)?;
     let owner = Arc::new(Owner::new(workspace, engine, &config)?);
@@ -50,7 +51,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     let scheduler = start_scheduler(&owner, poll, &poke).map_err(fail)?;
     let watch = start_watch(&owner, poll * POLLS_PER_LOOK, &poke).map_err(fail)?;
     let checks = Checks::start(&owner, &settings, &poke).map_err(fail)?;
-    let told = Told::start(ctx, &layout, &settings)?;
+    let mut told = Told::start(ctx, ui, &layout, &settings)?;
     if ui.json {
         ui.object(&json!({"v": 1, "listening": path, "pid": std::process::id()}))?;
     } else {
@@ -60,7 +61,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
 
     let server = Server { owner: owner.clone(), listening, shown, stopped, poke };
     let served = server.run(|| {
-        show(ui, &owner, &told);
+        show(ui, &owner, &mut told);
         checks.wake();
     });
     checks.end();
@@ -147,9 +148,9 @@ fn start_watch(owner: &Arc<Owner>, every: Duration, poke: &Arc<Poke>) -> io::Res
 }
 
 /// Shows what happened since.
-fn show(ui: &mut Ui, owner: &Owner, told: &Told) {
+fn show(ui: &mut Ui, owner: &Owner, told: &mut Told) {
     let moved = owner.engine.take_moved();
-    told.tell(&moved, || owner.engine.look(Board::pos).unwrap_or(0));
+    told.tell(ui, &moved);
     for moved in moved {
         // Whoever read this has gone, which is no reason to stop working.
         let _ = if ui.json {
@@ -183,6 +184,6 @@ fn close(ui: &Ui, owner: Arc<Owner>) {
         let _ = engine.close();
     }
     if let Err(error) = workspace.close() {
-        ui.warn(&format!("everything is recorded, but the ledger did not close cleanly: {error}"));
+        ui.warn(&format!("the ledger did not close cleanly; what was acknowledged is recorded: {error}"));
     }
 }

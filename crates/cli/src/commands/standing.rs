@@ -2,8 +2,10 @@
 
 use baton_core::task::{BLOCKED_BY_DEPENDENCIES, Board, Phase, Status, Task};
 use baton_core::{TaskId, Timestamp};
+use baton_store::lock;
 use serde_json::{Value, json};
 
+use crate::context::Context;
 use crate::error::Stop;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
@@ -18,6 +20,27 @@ const PART_CHARS_MIN: usize = 12;
 
 /// More of a title is not needed to know which task it is.
 const TITLE_CHARS: usize = 40;
+
+/// Who runs the checks of tasks that wait for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ci {
+    /// The server that runs now.
+    Here,
+    /// A server, once there is one.
+    WhenServed,
+    /// Nobody here: somebody reports.
+    Elsewhere,
+}
+
+pub(super) fn ci_runs(ctx: &Context) -> Ci {
+    let Ok(layout) = ctx.layout() else { return Ci::Elsewhere };
+    let has_command = ctx.settings(Some(layout.root())).is_ok_and(|settings| settings.ci.command.is_some());
+    match (has_command, lock::holder(&layout)) {
+        (false, _) => Ci::Elsewhere,
+        (true, Ok(Some(_))) => Ci::Here,
+        (true, _) => Ci::WhenServed,
+    }
+}
 
 /// The board at a glance.
 pub(super) struct Standing<'a> {
@@ -121,16 +144,21 @@ impl<'a> Standing<'a> {
     }
 
     /// The commands that help most now.
-    pub(super) fn next(&self) -> Vec<(String, &'static str)> {
+    pub(super) fn next(&self, ci: Ci) -> Vec<(String, &'static str)> {
         let mut steps = Vec::new();
         if let Some((task, _)) = self.needs_person.first() {
             steps.push((format!("baton task show {}", task.id), "see what needs you"));
         }
         if let Some(task) = self.checking.first() {
-            steps.push((
-                format!("baton ci report {} --passed", task.id),
-                "report what CI found (`baton serve` runs ci.command)",
-            ));
+            match ci {
+                Ci::Here => {}
+                Ci::WhenServed => steps.push(("baton serve".to_owned(), "run the checks (ci.command)")),
+                Ci::Elsewhere => {
+                    steps
+                        .push((format!("baton ci report {} --passed", task.id), "report what CI found, or:"));
+                    steps.push((format!("baton ci report {} --failed", task.id), "that it failed"));
+                }
+            }
         }
         if let Some(task) = self.waiting.first() {
             steps.push((format!("baton task claim {} --agent NAME", task.id), "take the next task"));

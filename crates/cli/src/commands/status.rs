@@ -8,7 +8,7 @@ use baton_store::{History as _, Visit, clock, lock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::commands::standing::Standing;
+use crate::commands::standing::{Standing, ci_runs};
 use crate::context::{Context, visit};
 use crate::error::{CliError, Stop};
 use crate::exit::Exit;
@@ -63,7 +63,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         None => say("in use by", "nobody")?,
     }
     standing.print(ui, clock::now())?;
-    let mut steps = standing.next();
+    let mut steps = standing.next(ci_runs(ctx));
     match visit.reader.tail {
         Tail::Damaged { .. } => {
             ui.warn("the ledger is damaged; nothing can be appended");

@@ -45,6 +45,11 @@ pub(crate) fn load(data_dir: Option<&Path>, env: &Environment, flags: &[Flag]) -
     read::resolve(&Layers { files, variable: &variable, flags })
 }
 
+/// Judges what `--set` says, also for commands that use no configuration.
+pub(crate) fn expect_flags(flags: &[Flag]) -> Result<(), CliError> {
+    flags.iter().try_for_each(|flag| read::read_flag(flag).map(drop))
+}
+
 /// What a file alone gives.
 #[cfg(test)]
 pub(crate) fn of_text(text: &str) -> Result<Settings, CliError> {

@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use baton_core::AgentName;
+use baton_core::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check;
 use super::source::Source;
-use super::table::{AGENT, BuiltIn, Key, SECTIONS, TABLE};
+use super::table::{AGENT, BuiltIn, Key, REFUSED, SECTIONS, TABLE};
 use super::value::Value;
 use crate::error::{CliError, Code};
 use crate::ui::text::shorten;
-use baton_core::nearest::nearest;
 
 /// Everything but what is built in.
 pub(crate) struct Layers<'a> {
@@ -110,6 +110,12 @@ impl Resolved {
         self.sections.get(key.section)?.get(key.name)
     }
 
+    /// What somebody has set and this version does not use. Agents are left out: `init` writes them down for the one that does.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        let is_set = |key: &&Key| self.get(key).is_some_and(|setting| setting.origin != Origin::BuiltIn);
+        TABLE.iter().filter(|key| !key.is_used()).filter(is_set).map(Key::path).collect()
+    }
+
     /// The agents by name, each with its values.
     pub(crate) fn agents(&self) -> impl Iterator<Item = (&AgentName, &Values)> {
         self.agents.iter().map(|(name, agent)| (name, &agent.values))
@@ -148,31 +154,50 @@ pub(crate) fn resolve(layers: &Layers<'_>) -> Result<Resolved, CliError> {
             let what = format!("{variable}: expected {}, got {got}", key.kind.expected());
             CliError::new(Code::Config, what).hint(format!("unset {variable}"))
         };
+        if key.path() == REFUSED {
+            return Err(
+                CliError::new(Code::Config, not_kept_elsewhere(&variable)).hint(format!("unset {variable}"))
+            );
+        }
         let text = value.to_str().ok_or_else(|| fail("what is not UTF-8"))?;
         let value = key.kind.parse(text).ok_or_else(|| fail(&shown(text)))?;
         let origin = Origin::Variable(variable.clone());
         resolved.sections.entry(key.section).or_default().insert(key.name, Setting { value, origin });
     }
     for flag in layers.flags {
-        let fail = |what: String| {
-            CliError::new(Code::Config, format!("{}: {what}", flag.flag)).hint("baton config show")
-        };
-        let Some(key) = TABLE.iter().find(|key| key.path() == flag.path) else {
-            if flag.path.starts_with("agents.") {
-                return Err(fail("agents are configured in a file".to_owned()));
-            }
-            let paths: Vec<String> = TABLE.iter().map(Key::path).collect();
-            let near = did_you_mean(&flag.path, paths.iter().map(String::as_str));
-            return Err(fail(format!("unknown key `{}`{near}", shorten(&flag.path, 60))));
-        };
-        let value = key.kind.parse(&flag.value).ok_or_else(|| {
-            fail(format!("{}: expected {}, got {}", flag.path, key.kind.expected(), shown(&flag.value)))
-        })?;
+        let (key, value) = read_flag(flag)?;
         let origin = Origin::Flag(flag.flag);
         resolved.sections.entry(key.section).or_default().insert(key.name, Setting { value, origin });
     }
     check::check(&mut resolved)?;
     Ok(resolved)
+}
+
+/// The key that a flag of the command line sets, and its value.
+pub(super) fn read_flag(flag: &Flag) -> Result<(&'static Key, Value), CliError> {
+    let fail = |what: String| {
+        CliError::new(Code::Config, format!("{}: {what}", flag.flag)).hint("baton config show")
+    };
+    let Some(key) = TABLE.iter().find(|key| key.path() == flag.path) else {
+        if flag.path.starts_with("agents.") {
+            return Err(fail("agents are configured in a file".to_owned()));
+        }
+        let paths: Vec<String> = TABLE.iter().map(Key::path).collect();
+        let near = did_you_mean(&flag.path, paths.iter().map(String::as_str));
+        return Err(fail(format!("unknown key `{}`{near}", shorten(&flag.path, 60))));
+    };
+    if flag.path == REFUSED {
+        return Err(fail(not_kept_elsewhere(REFUSED)));
+    }
+    let value = key.kind.parse(&flag.value).ok_or_else(|| {
+        fail(format!("{}: expected {}, got {}", flag.path, key.kind.expected(), shown(&flag.value)))
+    })?;
+    Ok((key, value))
+}
+
+/// Nobody should believe that their ledger is in a database while it is not.
+fn not_kept_elsewhere(name: &str) -> String {
+    format!("{name}: not used by this version, which keeps everything in the data directory")
 }
 
 /// A text that did not fit, cut short and without a password that it may hold.
@@ -285,6 +310,10 @@ impl File {
 
     fn value(&self, key: &Key, path: &str, value: &Spanned<DeValue<'_>>) -> Result<Setting, CliError> {
         let source = &self.0;
+        if key.path() == REFUSED {
+            // What stands there may hold a password.
+            return Err(source.fail_unshown(not_kept_elsewhere(path), &value.span()));
+        }
         let read = key.kind.read(path, value).map_err(|flaw| {
             let got = source.part(flaw.span.clone());
             let what = |got: &str| format!("{}: expected {}, got {got}", flaw.path, flaw.expected);

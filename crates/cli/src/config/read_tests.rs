@@ -195,7 +195,7 @@ fn variables_and_flags_say_the_same_about_their_values() {
     let error = variables("BATON_SCHEDULER_MAX_ATTEMPTS", "many");
     assert_eq!(error.what, "BATON_SCHEDULER_MAX_ATTEMPTS: expected an integer from 1 to 100, got \"many\"");
     assert_eq!(error.hint.as_deref(), Some("unset BATON_SCHEDULER_MAX_ATTEMPTS"));
-    let error = variables("BATON_STORE_URL", "mysql://me:pw@db");
+    let error = variables("BATON_TELEMETRY_OTLP_ENDPOINT", "mysql://me:pw@db");
     assert!(error.what.ends_with("got a URL with credentials"), "{}", error.what);
     let flags = |name, value| Case { flags: &[(name, value)], ..Case::default() }.resolve().unwrap_err();
     assert_eq!(
@@ -225,15 +225,35 @@ fn every_variable_of_the_table_is_read() {
 
 #[test]
 fn passwords_are_refused_in_files_and_taken_from_variables() {
-    let text = "[store]\nurl = \"postgres://me:hunter2@db/x\"\n";
+    let text = "[telemetry]\notlp_endpoint = \"http://me:hunter2@db/x\"\n";
     let error = read(text).unwrap_err();
-    assert!(error.what.contains("BATON_STORE_URL may"), "{}", error.what);
+    assert!(error.what.contains("BATON_TELEMETRY_OTLP_ENDPOINT may"), "{}", error.what);
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
-    let error = read("[store]\nurl = \"postgre://me:hunter2@db/x\"\n").unwrap_err();
+    let error = read("[telemetry]\notlp_endpoint = \"htp://me:hunter2@db/x\"\n").unwrap_err();
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
-    let variables = &[("BATON_STORE_URL", "postgres://me:hunter2@db/x")][..];
+    let variables = &[("BATON_TELEMETRY_OTLP_ENDPOINT", "http://me:hunter2@db/x")][..];
     let resolved = Case { variables, ..Case::default() }.resolve().unwrap();
-    assert_eq!(resolved.settings().store.url.as_deref(), Some("postgres://me:hunter2@db/x"));
+    assert_eq!(resolved.settings().telemetry.otlp_endpoint.as_deref(), Some("http://me:hunter2@db/x"));
+}
+
+#[test]
+fn another_place_for_the_ledger_is_refused_wherever_it_is_said() {
+    let url = "postgres://me:hunter2@db/x";
+    let file = read(&format!("[store]\nurl = \"{url}\"\n")).unwrap_err();
+    let variable = Case { variables: &[("BATON_STORE_URL", url)], ..Case::default() }.resolve().unwrap_err();
+    let flag = Case { flags: &[("store.url", url)], ..Case::default() }.resolve().unwrap_err();
+    for error in [file, variable, flag] {
+        assert!(error.what.contains("not used by this version"), "{}", error.what);
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[test]
+fn what_is_set_and_not_used_is_known() {
+    let unused = |text: &str| read(text).unwrap().unused();
+    assert_eq!(unused("[scheduler]\npoll = \"1s\"\n[ci]\ntimeout = \"1m\"\n"), [] as [&str; 0]);
+    let text = "[server]\nlisten = \"[::1]:1\"\n[team]\nplanner = \"mock\"\n[agents.mock]\nfs = false\n";
+    assert_eq!(unused(text), ["server.listen", "team.planner"]);
 }
 
 #[test]

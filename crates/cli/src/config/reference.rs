@@ -1,7 +1,7 @@
 //! The committed files that are made from the table: the reference page and the JSON Schema. `BATON_REGENERATE=1` writes them anew.
 
 use super::schema::schema;
-use super::table::{AGENT, BuiltIn, Key, SECTIONS, TABLE};
+use super::table::{AGENT, BuiltIn, Key, SECTIONS, TABLE, about};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config.md");
 const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/baton.schema.json");
@@ -16,7 +16,7 @@ fn page() -> String {
             "agents" => ("agents.NAME", AGENT.iter().collect::<Vec<_>>()),
             _ => (section, TABLE.iter().filter(|key| key.section == section).collect()),
         };
-        page.push_str(&format!("\n## `[{title}]`\n\n{doc}\n\n"));
+        page.push_str(&format!("\n## `[{title}]`\n\n{}\n\n", about(section, doc)));
         let variables = if section == "agents" { "harness" } else { "variable" };
         page.push_str(&format!(
             "| key | takes | built in | meaning | {variables} |\n| --- | --- | --- | --- | --- |\n"

@@ -1,12 +1,12 @@
 //! The JSON Schema (2020-12) of `baton.toml`, for editors, made from the table.
 
+use baton_core::duration;
 use serde_json::{Map, Value, json};
 
 use super::check::{NEEDS, TAKEN};
-use super::table::{AGENT, BuiltIn, HARNESSES, Key, SECTIONS, TABLE};
+use super::table::{AGENT, BuiltIn, HARNESSES, Key, SECTIONS, TABLE, about};
 use super::value::{Form, Kind};
 use crate::limits::{SETTING_CHARS_MAX, SETTING_ITEMS_MAX};
-use baton_core::duration;
 
 /// Text that an agent's name has to match.
 const AGENT_PATTERN: &str = "^[a-z0-9][a-z0-9._-]{0,63}$";
@@ -19,7 +19,7 @@ pub(crate) fn schema() -> Value {
             "agents" => agents(),
             _ => object(TABLE.iter().filter(|key| key.section == section)),
         };
-        of["description"] = json!(doc);
+        of["description"] = json!(about(section, doc));
         properties.insert(section.to_owned(), of);
     }
     properties["server"]["properties"]["tls"]["required"] = json!(["cert", "key"]);

@@ -66,7 +66,6 @@ fn a_full_file_is_taken_over_whole() {
     assert_eq!(full.ledger.durability, Durability::Interval);
     assert_eq!((full.ledger.segment_bytes, full.ledger.checkpoint_every), (1 << 20, 16));
     assert_eq!(full.server.tls, Some(Tls { cert: "cert.pem".into(), key: "key.pem".into() }));
-    assert_eq!(full.store.url.as_deref(), Some("postgres://baton@db/baton"));
     assert_eq!(full.team.planner.as_ref().map(AgentName::as_str), Some("local"));
     assert_eq!(
         full.policy,

@@ -39,6 +39,11 @@ impl Key {
         (self.section != "agents").then(|| format!("BATON_{name}"))
     }
 
+    /// Whether anything in this version heeds it.
+    pub(crate) fn is_used(&self) -> bool {
+        !UNUSED.contains(&self.section) && self.path() != "scheduler.max_concurrent"
+    }
+
     /// What it means that the key has no value.
     pub(crate) fn absence(&self) -> &'static str {
         match self.default {
@@ -78,6 +83,21 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
     ("agents", "The agents by name, each a table `[agents.NAME]`."),
 ];
 
+/// Sections that are read and checked, and that nothing in this version uses yet.
+const UNUSED: [&str; 6] = ["session", "server", "telemetry", "team", "policy", "agents"];
+
+/// The key that this version refuses: what it keeps is in the data directory, whoever asks for another place.
+pub(super) const REFUSED: &str = "store.url";
+
+/// What a section is about, and whether it is used.
+pub(super) fn about(section: &str, doc: &str) -> String {
+    match section {
+        "store" => format!("{doc} Not used by this version: setting `url` is an error."),
+        _ if UNUSED.contains(&section) => format!("{doc} Not used by this version yet."),
+        _ => doc.to_owned(),
+    }
+}
+
 /// The four kinds of agents.
 pub(crate) const HARNESSES: [&str; 4] = ["acp", "llm", "exec", "mock"];
 
@@ -104,7 +124,7 @@ const AS_PROFILE: BuiltIn = Absent("as the profile says");
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Key] = &[
     key("scheduler", "poll", Kind::Duration { min: 10, max: DAY }, Value("30s"), "How often the scheduler looks for work that no event announced."),
-    key("scheduler", "max_concurrent", integer(1, 256), Value("4"), "Sessions that may run at the same time."),
+    key("scheduler", "max_concurrent", integer(1, 256), Value("4"), "Sessions that may run at the same time. Not used by this version yet."),
     key("scheduler", "lease_ttl", Kind::Duration { min: 100, max: 30 * DAY }, Value("10m"), "How long a claim lasts without a beat."),
     key("scheduler", "heartbeat_ttl", Kind::Duration { min: 100, max: 30 * DAY }, Value("5m"), "How long after a beat a run counts as alive."),
     key("scheduler", "max_attempts", integer(1, 100), Value("3"), "Failed attempts after which a task goes to deadletter."),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use baton_core::duration;
 use baton_core::limits::INTEGER_MAX;
 use baton_core::{AgentName, Token};
 use serde_json::json;
@@ -12,7 +13,6 @@ use toml::de::DeValue;
 
 use crate::limits::{SETTING_CHARS_MAX, SETTING_ITEMS_MAX};
 use crate::ui::text::escaped;
-use baton_core::duration;
 
 /// What may stand behind a key.
 #[derive(Debug, Clone, Copy)]

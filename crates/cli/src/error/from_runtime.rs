@@ -1,6 +1,7 @@
 //! What a failure of tasks means to a person.
 
-use baton_core::task::Refusal;
+use baton_core::TaskId;
+use baton_core::task::{Refusal, Status, Task};
 use baton_runtime::Fault;
 
 use super::{CliError, Code};
@@ -24,6 +25,66 @@ impl From<Fault> for CliError {
     }
 }
 
+impl CliError {
+    /// The same where it is known which task it is about: the hint is a command about that one.
+    pub(crate) fn about(fault: Fault, id: &TaskId, task: Option<&Task>) -> CliError {
+        let hint = match &fault {
+            Fault::Refused(refusal) => next_step(refusal, id, task),
+            _ => None,
+        };
+        match hint {
+            Some(hint) => CliError::from(fault).hint(hint),
+            None => fault.into(),
+        }
+    }
+}
+
+/// What to do about a task that was refused something.
+fn next_step(refusal: &Refusal, id: &TaskId, task: Option<&Task>) -> Option<String> {
+    let show = || format!("baton task show {id}");
+    let claim = || format!("baton task claim {id} --agent NAME");
+    let ready = |why: &str| format!("baton task move {id} ready --reason \"{why}\"");
+    let status = task.map(|task| task.status);
+    Some(match refusal {
+        Refusal::ByClaimOnly => claim(),
+        Refusal::NotClaimable { status: Status::Backlog, .. } => ready("worth doing now"),
+        Refusal::NotClaimable { status: Status::Blocked, .. } => ready("…"),
+        Refusal::NotClaimable { status: Status::Deadletter, .. } => format!("baton task retry {id}"),
+        Refusal::NotClaimable { status: Status::Review, .. } | Refusal::CiPending => show(),
+        // To in-progress nobody gets by a move, from wherever.
+        Refusal::Transition { to: Status::InProgress, from } => match from {
+            Status::Backlog => ready("worth doing now"),
+            Status::Blocked => ready("…"),
+            Status::Deadletter => format!("baton task retry {id}"),
+            _ => show(),
+        },
+        Refusal::Transition { .. } => show(),
+        // Somebody else may.
+        Refusal::OwnWork { .. } => claim(),
+        Refusal::LostLease { .. } | Refusal::NoLease if status == Some(Status::Ready) => claim(),
+        Refusal::LostLease { .. }
+        | Refusal::NoLease
+        | Refusal::OtherSession { .. }
+        | Refusal::PhaseMismatch { .. }
+        | Refusal::NoNextPhase(_) => show(),
+        Refusal::NotFound(_)
+        | Refusal::Exists(_)
+        | Refusal::Field { .. }
+        | Refusal::Limit(_)
+        | Refusal::DependenciesOpen(_)
+        | Refusal::DependencyNotFound(_)
+        | Refusal::ParentNotFound(_)
+        | Refusal::Cycle(_)
+        | Refusal::ParentCycle(_)
+        | Refusal::Held { .. }
+        | Refusal::NotClaimable { .. }
+        | Refusal::NotRetryable(_)
+        | Refusal::NotInCi { .. }
+        | Refusal::LateVerdict
+        | Refusal::NotInReview { .. } => return None,
+    })
+}
+
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> Self {
         let (code, hint) = match &refusal {
@@ -43,17 +104,17 @@ impl From<Refusal> for CliError {
             Refusal::NotClaimable { .. } => {
                 (Code::NotClaimable, Some("baton task ls --status ready".to_owned()))
             }
-            Refusal::OwnWork { .. } => (Code::OwnWork, None),
-            Refusal::LostLease { .. } => (Code::LeaseLost, None),
+            Refusal::OwnWork { .. } => (Code::OwnWork, Some("baton task ls --status review".to_owned())),
+            Refusal::LostLease { .. } => (Code::LeaseLost, Some("baton task ls".to_owned())),
             Refusal::NoLease
             | Refusal::OtherSession { .. }
             | Refusal::PhaseMismatch { .. }
             | Refusal::NoNextPhase(_)
-            | Refusal::CiPending => (Code::PhaseRefused, None),
+            | Refusal::CiPending => (Code::PhaseRefused, Some("baton task ls".to_owned())),
             Refusal::NotRetryable(_) => {
                 (Code::NotWaiting, Some("baton task ls --status deadletter".to_owned()))
             }
-            Refusal::NotInCi { .. } | Refusal::NotInReview { .. } => {
+            Refusal::NotInCi { .. } | Refusal::LateVerdict | Refusal::NotInReview { .. } => {
                 (Code::NotWaiting, Some("baton task ls --status review".to_owned()))
             }
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_core::nearest::nearest;
 use baton_core::{
     Actor, AgentName, ArtifactRef, Digest, EventId, EventType, KeyId, Role, Seen, Timestamp, Token, TraceId,
 };
@@ -11,7 +12,6 @@ use baton_ledger::key::Signature;
 use serde_json::{Map, Value};
 
 use crate::error::{CliError, Code};
-use baton_core::nearest::nearest;
 
 /// An event without what Baton adds.
 #[derive(Debug, Clone)]

@@ -34,7 +34,7 @@ fn a_cycle_is_refused_by_name_and_so_is_what_does_not_exist() {
     home.run(&["task", "new", "x", "--depends-on", missing]).refused_with(3, "T006", missing);
     home.run(&["task", "edit", &a, "--depends-on", missing]).refused_with(3, "T006", missing);
     home.run(&["task", "new", "x", "--parent", missing]).refused_with(3, "T006", missing);
-    home.run(&["task", "new", "x", "--depends-on", "nonsense"]).expect(2);
+    home.run(&["task", "new", "x", "--depends-on", "nonsense"]).refused_with(3, "T006", "nonsense");
     assert_eq!(home.show(&a)["dependsOn"], json!([]));
     assert_eq!(home.show(&c)["dependsOn"], json!([b]));
     // Also where a person writes it into the file.

@@ -268,3 +268,19 @@ fn a_fault_of_the_configuration_is_mended_where_it_is() {
     let home = home.with_env("BATON_LEDGER_DURABILITY", "maybe");
     assert_eq!(check(&home, "config", 1)["fix"], "unset BATON_LEDGER_DURABILITY");
 }
+
+#[test]
+fn keys_that_others_can_read_are_restricted_also_where_the_journal_is_damaged() {
+    let home = Home::new();
+    home.task(&[]);
+    let text = fs::read_to_string(home.segment()).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let rest = rest.replacen("\"actor\"", "\"act0r\"", 1);
+    fs::write(home.segment(), format!("{first}\n{rest}")).unwrap();
+    let key = ledger_key(&home);
+    set_mode(&key, 0o644);
+    let damaged = fs::read(home.segment()).unwrap();
+    home.run(&["doctor", "--fix"]).refused(7, "L004", "");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read(home.segment()).unwrap(), damaged);
+}

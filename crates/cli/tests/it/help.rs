@@ -76,13 +76,14 @@ fn usage_errors_are_json_where_that_is_asked_for() {
     for (args, words) in [
         (&["--json", "frob"][..], "unrecognized subcommand 'frob'"),
         (&["events", "--folow", "--json"], "unexpected argument '--folow'"),
-        (&["trace", "--json"], "Usage: baton trace"),
+        (&["trace", "--json"], "'baton trace' requires a subcommand"),
     ] {
         let ended = home.run(args);
         ended.refused_json(2, "U012");
         let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(words) && !message.starts_with("error"), "{message}");
+        assert!(!message.contains('\n') && error["error"]["hint"].is_string(), "{error}");
         assert_eq!(ended.stdout, "");
     }
     // It may be a value that only looks like it.

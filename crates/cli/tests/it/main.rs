@@ -55,6 +55,8 @@ mod prove;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod saves;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod serve_tasks;
@@ -72,3 +74,5 @@ mod task_support;
 mod trace;
 #[cfg(test)]
 mod verify;
+#[cfg(test)]
+mod walk;

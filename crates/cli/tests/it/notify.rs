@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use baton_store::tasks::tree::{RealTree, Tree as _};
+
 use crate::serve::Serving;
 use crate::support::{Home, finish, until};
 use crate::task_support::signal;
@@ -183,4 +185,102 @@ fn checks_that_run_are_gone_when_the_server_was_killed_and_run_again_in_the_next
     let serving = Serving::start(&home);
     until("it is judged", || home.phase(&id) == "READY_FOR_REVIEW");
     serving.stop();
+}
+
+/// A file that is no program.
+fn not_a_program(home: &Home) -> PathBuf {
+    let path = home.work().join("plain.sh");
+    fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
+    path
+}
+
+#[test]
+fn a_file_that_may_not_be_run_is_said_to_be_one() {
+    let home = Home::with_signals();
+    let path = not_a_program(&home);
+    let words = format!("[{:?}]", path.display().to_string());
+    let shown = format!("not executable: {}", path.display());
+    fs::write(home.data().join("baton.toml"), format!("[ci]\ncommand = {words}\n")).unwrap();
+    let id = home.task(&[]);
+    home.claim(&id, "ada");
+    home.submitted(&id, &signal("IMPLEMENTATION", "completed"));
+    let serving = Serving::start(&home);
+    until("it is judged", || home.phase(&id) != "CI_PENDING" || home.status(&id) != "in-progress");
+    serving.stop();
+    let records = serde_json::Value::from(home.records(&id)).to_string();
+    assert!(records.contains(&shown), "{records}");
+
+    fs::write(home.data().join("baton.toml"), format!("[notify]\ncommand = {words}\n")).unwrap();
+    let id = home.task(&[]);
+    home.run(&["task", "move", &id, "blocked", "--reason", "x"]).expect(0);
+    until("given up", || home.run(&["notify", "ls"]).stdout.contains(&shown));
+}
+
+#[test]
+fn a_flush_says_what_it_delivered_and_what_another_process_sends() {
+    let home = telling("echo x >> begun; until test -e go; do sleep 0.01; done\n");
+    assert_eq!(home.run(&["notify", "flush"]).expect(0).stdout, "Nothing waits to be delivered.\n");
+    untold(&home, 1);
+    let first = home.command(&["notify", "flush", "--since", "0"]).spawn().unwrap();
+    until("it sends", || !lines(&home.work().join("begun")).is_empty());
+    let other = home.run(&["notify", "flush"]);
+    assert_eq!(other.expect(0).stdout, "1 notification being sent by another process.\n");
+    let other = home.json(&["notify", "flush"]);
+    assert_eq!((&other["elsewhere"], &other["waiting"]), (&1.into(), &0.into()), "{other}");
+    fs::write(home.work().join("go"), "").unwrap();
+    let first = finish(first, None);
+    assert_eq!(first.expect(0).stdout, "1 notification delivered.\n");
+    assert_eq!((lines(&home.work().join("begun")).len(), outbox(&home)), (1, 0));
+}
+
+#[test]
+fn a_server_sends_what_another_process_began_and_did_not_deliver() {
+    let home = telling("echo $$ >> begun; until test -e go; do sleep 0.01; done\n");
+    untold(&home, 1);
+    let mut flush = home.command(&["notify", "flush", "--since", "0"]).spawn().unwrap();
+    until("it sends", || !lines(&home.work().join("begun")).is_empty());
+    let serving = Serving::start(&home);
+    flush.kill().unwrap();
+    flush.wait().unwrap();
+    fs::write(home.work().join("go"), "").unwrap();
+    until("the server sends it", || outbox(&home) == 0);
+    serving.stop();
+    assert_eq!(lines(&home.work().join("begun")).len(), 2);
+}
+
+#[test]
+fn a_server_starts_while_another_process_tells_and_goes_on_once_that_has_ended() {
+    let home = telling("echo \"$BATON_TASK_ID\" >> told\n");
+    let id = home.task(&[]);
+    home.run(&["notify", "flush"]).expect(0);
+    let tree = RealTree::open(&home.data()).unwrap();
+    let turn = tree.claim("notifications/sending/telling").unwrap().unwrap();
+    let serving = Serving::start(&home);
+    home.run(&["task", "move", &id, "blocked", "--reason", "x"]).expect(0);
+    drop(turn);
+    until("it is told", || lines(&home.work().join("told")) == [id.as_str()]);
+    let warned = serving.stop();
+    assert!(warned.contains("another process is still telling what happened"), "{warned}");
+    home.run(&["notify", "flush", "--since", "0"]).expect(0);
+    assert_eq!(lines(&home.work().join("told")).len(), 1);
+}
+
+#[test]
+fn what_could_not_be_kept_is_told_in_the_next_life() {
+    let home = telling("echo $$ >> begun; until test -e go; do sleep 0.01; done; echo x >> told\n");
+    let id = home.task(&[]);
+    let serving = Serving::start(&home);
+    let (sending, away) = (home.data().join("notifications/sending"), home.path("away"));
+    fs::rename(&sending, &away).unwrap();
+    home.run(&["task", "move", &id, "blocked", "--reason", "x"]).expect(0);
+    until("it sends", || !lines(&home.work().join("begun")).is_empty());
+    assert_eq!(outbox(&home), 0, "it is in no file");
+    // Killed: nobody but the ledger knows of it.
+    drop(serving);
+    fs::rename(&away, &sending).unwrap();
+    fs::write(home.work().join("go"), "").unwrap();
+    let serving = Serving::start(&home);
+    until("it is told", || lines(&home.work().join("told")).len() == 1);
+    serving.stop();
+    assert_eq!(lines(&home.work().join("told")).len(), 1);
 }

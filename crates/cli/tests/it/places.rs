@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::hints::{after, paste};
 use crate::serve::Serving;
 use crate::support::{Home, until};
-use crate::task_support::{report, text};
+use crate::task_support::{report, text, texts};
 
 /// What is put in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +141,57 @@ fn a_torn_write_is_not_set_aside_through_a_link() {
 }
 
 #[test]
+fn nothing_is_mended_before_what_is_in_the_way_of_the_index_is_gone() {
+    let home = Home::new();
+    home.task(&[]);
+    let torn = fs::read_to_string(home.segment()).unwrap() + "{\"actor\":{";
+    fs::write(home.segment(), &torn).unwrap();
+    put(&home, "index/tasks", Kind::Link);
+    for args in [&["trace", "new"][..], &["task", "new", "more"]] {
+        home.run(args).refused(1, "L012", "index/tasks is not a file");
+        assert_eq!(fs::read_to_string(home.segment()).unwrap(), torn, "nothing was changed");
+        let aside = fs::read_dir(home.data().join("quarantine")).map_or(0, Iterator::count);
+        assert_eq!(aside, 0, "nothing was set aside");
+    }
+    home.run(&["doctor", "--fix"]).expect(0);
+    home.verifies();
+}
+
+#[test]
+fn what_is_in_the_way_of_notifications_is_no_failure_of_the_ledger() {
+    for place in ["notifications", "notifications/outbox"] {
+        let home = Home::new();
+        home.run(&["notify", "flush"]).expect(0);
+        put(&home, place, Kind::Link);
+        home.task(&[]);
+        let doctor = home.run(&["doctor"]);
+        doctor.expect(0);
+        assert!(doctor.stdout.contains(&format!("{place} is not a directory")), "{}", doctor.stdout);
+        home.run(&["doctor", "--fix"]).expect(0);
+        assert_eq!(kept(&home, place).len(), 1);
+    }
+}
+
+#[test]
+fn only_what_is_in_the_way_of_a_task_is_blamed_for_its_files() {
+    let home = Home::new();
+    let id = home.task(&[]);
+    let serving = Serving::start(&home);
+    put(&home, "tasks/backlog", Kind::Link);
+    put(&home, "tasks/blocked", Kind::Link);
+    let moved = home.run(&["task", "move", &id, "blocked", "--reason", "x"]);
+    moved.expect(0);
+    let told = moved.stderr.lines().find(|line| line.contains(&id)).unwrap_or_default();
+    assert!(told.contains("tasks/blocked is not a directory"), "{}", moved.stderr);
+    assert!(!told.contains("tasks/backlog"), "{}", moved.stderr);
+    // And what the system said.
+    assert!(told.contains(&format!("tasks/blocked/{id}.md: Not a directory")), "{}", moved.stderr);
+    serving.stop();
+    home.run(&["doctor", "--fix"]).expect(0);
+    home.task_file(&id);
+}
+
+#[test]
 fn several_things_in_the_way_are_moved_aside_at_once() {
     let home = Home::new();
     let id = home.task(&[]);
@@ -149,8 +200,14 @@ fn several_things_in_the_way_are_moved_aside_at_once() {
     {
         put(&home, place, kind);
     }
-    let fixed = home.json(&["doctor", "--fix"])["fixed"].as_array().unwrap().len();
-    assert!(fixed >= 4, "{fixed}");
+    let fixed = texts(&home.json(&["doctor", "--fix"])["fixed"]);
+    let moved = fixed.iter().filter(|text| text.contains(" was moved to ")).count();
+    assert_eq!(moved, 4, "{fixed:?}");
+    assert_eq!(
+        fs::read_dir(home.data().join("quarantine")).unwrap().count(),
+        4,
+        "each once, and nothing else"
+    );
     home.task_file(&id);
     assert_eq!(fs::read_dir(outside(&home)).unwrap().count(), 1);
 }

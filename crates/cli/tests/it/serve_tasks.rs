@@ -138,7 +138,12 @@ fn tasks_through_an_owner_are_the_same_as_without_one() {
     let serving = Serving::start(&home);
     let told = story(&home);
     for (told, expected) in told.iter().zip(&expected) {
-        assert_eq!(told, expected);
+        // Where the switch of exit signals is, is where they differ.
+        let is_switch =
+            |line: &&str| line.contains("AGENT_EXIT_PROTOCOL_ENABLED=true") || line.contains("baton serve");
+        let same =
+            |text: &str| text.lines().filter(|line| !is_switch(line)).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(same(told), same(expected));
     }
     serving.stop();
     let types =

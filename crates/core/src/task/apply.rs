@@ -112,7 +112,10 @@ impl Task {
             }
             TaskEvent::AttemptFailed(failed) => {
                 self.attempts = failed.attempts;
-                self.end_run(at.time, true, &failed.reason);
+                // Where no run is named, it had ended before, and well: what failed is what others made of its work.
+                if failed.run_id.is_some() {
+                    self.end_run(at.time, true, &failed.reason);
+                }
             }
             TaskEvent::LeaseAcquired(acquired) => {
                 self.fence = acquired.fence;

@@ -178,6 +178,9 @@ fields!(EditRefused {
     /// The file in `quarantine/` that keeps the person's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quarantine: Option<String>,
+    /// Of that version: met again, it has been answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     layout: Option<Digest>,
 });

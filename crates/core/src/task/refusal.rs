@@ -47,6 +47,8 @@ pub enum Refusal {
     CiPending,
     #[error("a task in {status}, phase {phase}, is not waiting for CI")]
     NotInCi { status: Status, phase: Phase },
+    #[error("the verdict is of a run that began before the task last came to wait for one")]
+    LateVerdict,
     #[error("a task in {status}, phase {phase}, is not waiting for a review")]
     NotInReview { status: Status, phase: Phase },
     #[error("a task in {0} cannot be retried; a deadletter can, or one that waits before its next attempt")]
@@ -79,6 +81,7 @@ impl Refusal {
             Refusal::NoNextPhase(_) => "no_next_phase",
             Refusal::CiPending => "ci_pending",
             Refusal::NotInCi { .. } => "not_in_ci",
+            Refusal::LateVerdict => "late_verdict",
             Refusal::NotInReview { .. } => "not_in_review",
             Refusal::NotRetryable(_) => "not_retryable",
             Refusal::Limit(_) => "limit",
@@ -94,12 +97,13 @@ fn path(ids: &[TaskId]) -> String {
     ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" → ")
 }
 
+/// Where it can be moved by hand, which is not where only a claim leads.
 fn hint_of(from: &Status) -> String {
-    match from.successors() {
-        [] => "; nothing follows it".to_owned(),
-        to => {
-            let words: Vec<&str> = to.iter().map(|status| status.as_str()).collect();
-            format!("; it can go to {}", words.join(", "))
-        }
+    let by_hand = from.successors().iter().filter(|status| **status != Status::InProgress);
+    let words: Vec<&str> = by_hand.map(|status| status.as_str()).collect();
+    if words.is_empty() {
+        "; nothing follows it".to_owned()
+    } else {
+        format!("; it can go to {}", words.join(", "))
     }
 }

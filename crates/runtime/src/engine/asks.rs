@@ -90,6 +90,11 @@ impl Engine {
     ) -> Result<Claimed, Fault> {
         let mut state = self.ready_for(task)?;
         let moment = self.ground.clock.moment();
+        let lease = state.board.get(task).and_then(|task| task.lease.as_ref());
+        if lease.is_some_and(|lease| lease.is_over(moment.now, self.beaten_until(&state, task))) {
+            // It ended since what was due was done: its run failed, whoever comes now.
+            self.tick_locked(&mut state)?;
+        }
         let (own_ttl, own_beat_ttl) = state.board.get(task).map_or((None, None), Task::own_ttls_ms);
         let claim = Claim {
             task: task.clone(),

@@ -105,7 +105,8 @@ impl Engine {
         let kept = self.place(&format!("quarantine/{name}"));
         state.notices.push(format!("{id}: an edit was not taken in: {reason}; it is kept in {kept}"));
         let reason: String = reason.chars().take(1024).collect();
-        let refused = RefusedEdit { task: id.clone(), reason, quarantine: Some(name), file: None };
+        let digest = Some(sha256(bytes));
+        let refused = RefusedEdit { task: id.clone(), reason, quarantine: Some(name), digest };
         let moment = self.ground.clock.moment();
         self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?))).map(drop)
     }

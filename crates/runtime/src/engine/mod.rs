@@ -29,7 +29,7 @@ use baton_store::disk::Disk;
 use baton_store::export::Exporter;
 use baton_store::journal::checkpoints::NoteDir;
 use baton_store::registry::{self, AgentKey};
-use baton_store::tasks::files::{Displaced, Projected, SetAside, TaskFiles};
+use baton_store::tasks::files::{Displaced, Projected, SPARE_DIR, SetAside, TaskFiles, file_path};
 use baton_store::tasks::fold::{Fact, catch_up_with, fold};
 use baton_store::tasks::obstacles;
 use baton_store::tasks::table::{Saving, Table};
@@ -129,6 +129,8 @@ struct State {
     is_taking_in: bool,
     /// What was told of files that are nobody's, so that it is told once.
     told: BTreeSet<String>,
+    /// Tasks with files that somebody may be writing, and when they are looked at again.
+    unfinished: BTreeMap<TaskId, Timestamp>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
 }
@@ -403,10 +405,17 @@ impl Engine {
         if state.notices.iter().any(|notice| notice.starts_with(&what)) {
             return;
         }
-        // What the system says of a link on the way helps nobody; which path it is does.
-        let notice = match obstacles::of_tasks(self.files.tree()).first() {
+        // What the system says of a link on the way helps little; which path it is does, where it is one that this task uses.
+        let status = state.board.get(id).map(|task| task.status);
+        let was = state.projected.get(id).map(|was| was.status);
+        let files = status.into_iter().chain(was).map(|status| file_path(status, id));
+        let paths: Vec<String> = files.chain([format!("runs/{id}"), SPARE_DIR.to_owned()]).collect();
+        let in_the_way = obstacles::of_tasks(self.files.tree());
+        let blocks = |found: &&obstacles::Obstacle| paths.iter().any(|path| found.blocks(path));
+        let notice = match in_the_way.iter().find(blocks) {
             Some(found) => {
-                format!("{what}{}; `baton doctor --fix` moves it aside", found.at(self.ground.layout.root()))
+                let found = found.at(self.ground.layout.root());
+                format!("{what}{why}; {found}; `baton doctor --fix` moves it aside")
             }
             None => format!("{what}{why}"),
         };
@@ -454,6 +463,9 @@ impl Engine {
             .files
             .project(&task, &papers, layout.as_deref(), was, is_new)
             .map_err(Fault::files(id.as_str()))?;
+        if done.projected.has_leftovers {
+            state.look_again(id, self.now());
+        }
         state.projected.insert(id.clone(), done.projected);
         state.changed.insert(id.clone());
         for SetAside { path, name } in done.set_aside {

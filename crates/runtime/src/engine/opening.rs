@@ -81,9 +81,7 @@ impl Engine {
     /// Opens the tasks of a ledger, and finishes what a crash interrupted.
     pub fn open(ground: Ground, settings: Settings) -> Result<Engine, Fault> {
         let files = TaskFiles::new(ground.tree.clone());
-        let mut in_the_way = obstacles::of_index(&*ground.tree);
-        in_the_way.extend(obstacles::of_tasks(&*ground.tree));
-        if let Some(obstacle) = in_the_way.first() {
+        if let Some(obstacle) = obstacles::of_tasks(&*ground.tree).first() {
             return Err(obstacle.at(ground.layout.root()).into());
         }
         files.prepare().map_err(Fault::files("the folders of tasks"))?;
@@ -93,13 +91,14 @@ impl Engine {
             // The journal lost what the rows know: it is the one that counts.
             (loaded.board, loaded.projected) = (Board::default(), BTreeMap::new());
         }
-        if loaded.boot != ground.boot {
+        let is_other_boot = loaded.boot != ground.boot;
+        if is_other_boot {
             // Files may not be what they were when the machine stopped, whatever they look like.
             loaded.projected.clear();
         }
         let mark = ground.layout.index().join("tasks.open");
         let was_open = ground.disk.open(&mark, Mode::Read).is_ok();
-        let is_unclean = was_open || loaded.board.pos() == 0 || loaded.boot != ground.boot;
+        let is_unclean = was_open || loaded.board.pos() == 0 || is_other_boot;
         ground.disk.open(&mark, Mode::Create).map_err(Fault::files(mark.display().to_string()))?;
         let touched = catch_up(&mut loaded.board, &*ground.journal)?;
         let state = State {
@@ -119,6 +118,7 @@ impl Engine {
             found: VecDeque::new(),
             is_taking_in: false,
             told: BTreeSet::new(),
+            unfinished: BTreeMap::new(),
             is_after_crash: is_unclean,
         };
         let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };

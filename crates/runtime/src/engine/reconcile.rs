@@ -2,18 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_core::TaskId;
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::nearest::nearest;
-use baton_core::task::{Status, Task};
+use baton_core::task::{Status, Task, TaskEvent};
+use baton_core::{Digest, TaskId, Timestamp};
 use baton_ledger::hash::sha256;
 use baton_ledger::seal::Refusal as Unsealed;
 use baton_store::AppendError;
 use baton_store::disk::unfinished_name;
 use baton_store::tasks::files::{Displaced, SPARE_DIR, file_path, folder_path, leftover_of};
+use baton_store::tasks::fold::each_fact;
 use baton_store::tasks::tree::Found;
 
 use super::{Engine, Fault, State};
+
+/// When a file that somebody may be writing is looked at again: a little after it has been still for as long as it must be.
+const LOOK_AGAIN_MS: i64 = 2_100;
 
 /// Things told once that are remembered.
 const TOLD_MAX: usize = 10_000;
@@ -50,7 +54,7 @@ impl Engine {
             self.catch_up(&mut state)?;
             self.survey(&mut state)?.into_iter().collect()
         };
-        let mut looked_at = 0;
+        let (mut looked_at, mut notices) = (0, self.take_notices());
         for slice in seen.chunks(LOOKED_AT_ONCE) {
             if !is_wanted() {
                 break;
@@ -62,8 +66,10 @@ impl Engine {
                 go_on(&mut state, id.as_str(), looked)?;
             }
             looked_at += slice.len();
+            // Now: whoever gets its turn in between would take them for its own.
+            notices.append(&mut state.notices);
         }
-        Ok(Reconciled { looked_at, notices: self.take_notices() })
+        Ok(Reconciled { looked_at, notices })
     }
 
     /// Takes in what a person changed in the files of these tasks.
@@ -71,8 +77,12 @@ impl Engine {
         let mut state = self.lock();
         self.catch_up(&mut state)?;
         for id in ids {
-            let looked = self.take_edits_of(&mut state, id);
-            go_on(&mut state, id.as_str(), looked)?;
+            if state.projected.get(id).is_some_and(|was| was.has_leftovers) {
+                self.look_at_unfinished(&mut state, id)?;
+            } else {
+                let looked = self.take_edits_of(&mut state, id);
+                go_on(&mut state, id.as_str(), looked)?;
+            }
         }
         Ok(())
     }
@@ -124,27 +134,37 @@ impl Engine {
     fn reconcile_seen(&self, state: &mut State, id: &TaskId, seen: &Seen) -> Result<(), Fault> {
         let task = state.board.get(id);
         if task.map(Task::rev) != seen.rev {
-            let found = self.places_of(id)?;
+            let found = self.places_of(state, id)?;
             return self.reconcile_one(state, id, &found);
         }
         if task.is_some_and(|task| seen.folders.iter().any(|status| *status != task.status)) {
             // Folders are put where they belong by whoever does not remember where they were.
             state.projected.remove(id);
         }
-        if seen.files.is_empty() {
-            // It may be back: an editor takes it away for a moment.
-            let found = self.places_of(id)?;
+        let is_there = |status: &Status| {
+            self.files.tree().look(&file_path(*status, id)).is_ok_and(|found| found.is_some())
+        };
+        if seen.files.is_empty() || !seen.files.iter().all(is_there) {
+            // It is elsewhere by now, or was: an editor takes it away for a moment.
+            let found = self.places_of(state, id)?;
             return self.reconcile_one(state, id, &found);
         }
         self.reconcile_one(state, id, &seen.files)
     }
 
     /// The folders in which a task's file lies now.
-    fn places_of(&self, id: &TaskId) -> Result<Vec<Status>, Fault> {
+    fn places_of(&self, state: &State, id: &TaskId) -> Result<Vec<Status>, Fault> {
+        let own = state.board.get(id).map(|task| task.status);
         let mut found = Vec::new();
         for status in Status::ALL {
             let path = file_path(*status, id);
-            if self.files.tree().look(&path).map_err(Fault::files(&path))?.is_some() {
+            let tree = self.files.tree();
+            let is_there = match own == Some(*status) {
+                true => tree.look(&path).map_err(Fault::files(&path))?.is_some(),
+                // Mostly nothing is there; and where something else lies in the place of that folder, there is no task's file in it.
+                false => tree.is_there(&path) && tree.look(&path).is_ok_and(|found| found.is_some()),
+            };
+            if is_there {
                 found.push(*status);
             }
         }
@@ -227,16 +247,18 @@ impl Engine {
         }
     }
 
-    /// Looks at one task's file where it should be, and elsewhere if it is not there.
+    /// Looks at one task's file where it should be, and elsewhere: an editor that had it open saves it to where it was.
     pub(super) fn take_edits_of(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
-        if let Some(was) = state.projected.get(id) {
+        let found = self.places_of(state, id)?;
+        if let (Some(was), [only]) = (state.projected.get(id), found.as_slice())
+            && was.status == *only
+        {
             let path = file_path(was.status, id);
-            let found = self.files.tree().look(&path).map_err(Fault::files(&path))?;
-            if found == Some(Found::File(was.stamp)) {
+            let now = self.files.tree().look(&path).map_err(Fault::files(&path))?;
+            if now == Some(Found::File(was.stamp)) {
                 return Ok(());
             }
         }
-        let found = self.places_of(id)?;
         self.reconcile_one(state, id, &found)
     }
 
@@ -245,6 +267,7 @@ impl Engine {
         let is_known = state.board.get(id).is_some();
         let was = state.projected.get(id).cloned();
         let mut judged: Vec<Displaced> = Vec::new();
+        let mut is_unfinished = false;
         for status in found {
             let path = file_path(*status, id);
             let tree = self.files.tree();
@@ -253,6 +276,12 @@ impl Engine {
                 && was.status == *status
                 && was.stamp == stamp
             {
+                continue;
+            }
+            if tree.is_being_written(&path) {
+                // A part of something, which is looked at once it is whole. Until then it stays as it is, wherever it is.
+                state.look_again(id, self.now());
+                is_unfinished = true;
                 continue;
             }
             match tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
@@ -278,6 +307,9 @@ impl Engine {
         }
         let Some(task) = state.board.get(id) else { return Ok(()) };
         let (status, rev) = (task.status, task.rev());
+        if is_unfinished && was.is_some_and(|was| was.rev == rev && was.status == status) {
+            return Ok(());
+        }
         // What was looked at and does not belong there goes, unless somebody has written it anew since.
         for place in judged.iter().filter(|place| place.status != status) {
             if let Some(again) = self.files.clear(place).map_err(Fault::files(id.as_str()))? {
@@ -300,7 +332,7 @@ impl Engine {
         use baton_core::task::decide::{RefusedEdit, system};
         state.projected.remove(id);
         let reason = "the file was deleted; it has been written again".to_owned();
-        let refused = RefusedEdit { task: id.clone(), reason, quarantine: None, file: None };
+        let refused = RefusedEdit { task: id.clone(), reason, quarantine: None, digest: None };
         let moment = self.ground.clock.moment();
         self.act(state, |board, _| Ok(((), board.refuse_edit(&refused, &system(), moment)?)))?;
         Ok(())
@@ -333,6 +365,41 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the ledger has an answer to this text of a task's file: taken in, or refused.
+    fn is_recorded(&self, state: &State, id: &TaskId, digest: &Digest) -> Result<bool, Fault> {
+        let Some(task) = state.board.get(id) else { return Ok(false) };
+        let mut is_recorded = task.layout == Some(*digest);
+        each_fact(&*self.ground.journal, task, &mut |fact| {
+            is_recorded |= match fact.event() {
+                Some(TaskEvent::EditRefused(refused)) => refused.digest == Some(*digest),
+                Some(TaskEvent::Edited(edited)) => edited.layout == Some(*digest),
+                Some(TaskEvent::Created(created)) => created.layout == Some(*digest),
+                _ => false,
+            };
+        })?;
+        Ok(is_recorded)
+    }
+
+    /// Looks again at what lay aside, or was being written, when it was last met.
+    pub(super) fn look_at_unfinished(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
+        for name in self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))? {
+            if leftover_of(&name).is_some_and(|(of, _)| of == *id) {
+                let path = format!("{SPARE_DIR}/{name}");
+                let cleared = self.clear_unfinished(state, &path, id);
+                go_on(state, &path, cleared)?;
+            }
+        }
+        let looked = self.take_edits_of(state, id);
+        go_on(state, id.as_str(), looked)?;
+        let left = self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))?;
+        let has_leftovers = left.iter().any(|name| leftover_of(name).is_some_and(|(of, _)| of == *id));
+        if let Some(was) = state.projected.get_mut(id).filter(|was| was.has_leftovers != has_leftovers) {
+            was.has_leftovers = has_leftovers;
+            state.changed.insert(id.clone());
+        }
+        Ok(())
+    }
+
     /// A file that was being made, or just taken out of the way, when its maker died.
     fn clear_unfinished(&self, state: &mut State, path: &str, id: &TaskId) -> Result<(), Fault> {
         let tree = self.files.tree();
@@ -347,12 +414,20 @@ impl Engine {
         let Ok((bytes, stamp)) = tree.read(path, TASK_FILE_BYTES_MAX as u64) else {
             return self.keep_away(state, path, id, "cannot be read");
         };
-        if !state.is_after_crash && path.starts_with(SPARE_DIR) && self.files.is_fresh(&stamp) {
+        if path.starts_with(SPARE_DIR) && self.files.may_be_written(path, &stamp) {
             // Somebody may still be writing it: it is looked at another time.
+            state.look_again(id, self.now());
+            if state.is_after_crash {
+                // By then nobody will know any more that what was read may not have been recorded.
+                self.files.leave_unseen(path, id).map_err(Fault::files(path))?;
+            }
             return Ok(());
         }
         let seen = path.rsplit('/').next().and_then(leftover_of).and_then(|(_, seen)| seen);
-        let is_news = state.is_after_crash || seen != Some(sha256(&bytes));
+        let digest = sha256(&bytes);
+        let is_known = seen == Some(digest) && !state.is_after_crash;
+        // Whether what was read was also recorded, after a crash only the ledger knows.
+        let is_news = !is_known && !self.is_recorded(state, id, &digest)?;
         // Half of what Baton wrote is nothing that a person did.
         let is_whole = || baton_store::tasks::Document::parse(&bytes).is_ok();
         if let Some(status) = state.board.get(id).map(|task| task.status)
@@ -398,6 +473,11 @@ impl State {
         if self.told.insert(key) {
             self.notices.push(notice);
         }
+    }
+
+    /// Has a task's files looked at again after a while: by whoever does what is due.
+    pub(super) fn look_again(&mut self, id: &TaskId, now: Timestamp) {
+        self.unfinished.insert(id.clone(), now.plus_ms(LOOK_AGAIN_MS));
     }
 
     fn forget_spare(&mut self, id: &TaskId) {

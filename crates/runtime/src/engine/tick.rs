@@ -49,13 +49,19 @@ impl Engine {
             state.behind.insert(id.clone());
             self.project(state, &id);
         }
+        let unfinished = state.unfinished.iter().filter(|(_, at)| **at <= now);
+        for id in unfinished.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            state.unfinished.remove(&id);
+            self.look_at_unfinished(state, &id)?;
+        }
         ticked.next = self.next_due(state, now);
         Ok(ticked)
     }
 
     fn next_due(&self, state: &State, now: Timestamp) -> Option<Timestamp> {
         let beaten = state.board.due(now).filter_map(|id| state.beats.get(id)).min().copied();
-        [beaten, state.board.next_after(now)].into_iter().flatten().min()
+        let unfinished = state.unfinished.values().min().copied();
+        [beaten, state.board.next_after(now), unfinished].into_iter().flatten().min()
     }
 
     /// Looks at a run whose time is over, again at this very moment.

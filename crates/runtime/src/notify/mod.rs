@@ -13,7 +13,7 @@ mod worker;
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,21 +31,23 @@ use crate::engine::Moved;
 use crate::limits::{DRAIN, KILLED_WAIT, NOTIFY_QUEUE_MAX};
 use outbox::Outbox;
 use sink::Outcome;
-use worker::Shared;
+use worker::{Shared, Told};
 
 /// Tells receivers of transitions. Owned by whoever owns the data directory.
 #[derive(Debug)]
 pub struct Notifier {
     shared: Arc<Shared>,
     /// `None` once it is stopped.
-    queue: Mutex<Option<SyncSender<Moved>>>,
+    queue: Mutex<Option<SyncSender<Told>>>,
 }
 
 /// How things stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// In the outbox.
+    /// Told and not delivered yet.
     pub pending: usize,
+    /// Of these, what another process is sending.
+    pub elsewhere: usize,
     /// Since the start.
     pub delivered: u64,
     /// Since the start: what went among the dead letters.
@@ -100,14 +102,20 @@ impl Notifier {
 
     /// Notes a transition to be told of. Returns at once, whatever the receivers and the disk do.
     pub fn tell(&self, moved: &Moved) {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = match &*queue {
-            Some(queue) => queue.try_send(moved.clone()),
-            None => Err(TrySendError::Disconnected(moved.clone())),
-        };
-        if told.is_err() {
+        if !self.queue(Told::Moved(moved.clone())) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Does something once everything that was told before is in the outbox, or sent. Returns at once. It is not done where something could be neither, or
+    /// where the queue is full: whoever notes how far it told notes it the next time.
+    pub fn once_kept(&self, note: Box<dyn FnOnce() + Send>) {
+        self.queue(Told::Then(note));
+    }
+
+    fn queue(&self, told: Told) -> bool {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.as_ref().is_some_and(|queue| queue.try_send(told).is_ok())
     }
 
     /// Puts transitions into the outbox before it returns, and sends them. For what is told from the ledger: once this is done, nobody need tell it again.
@@ -146,6 +154,7 @@ impl Notifier {
         let shared = &self.shared;
         Tally {
             pending: shared.pending(),
+            elsewhere: shared.elsewhere(),
             delivered: shared.delivered.load(Ordering::Relaxed),
             given_up: shared.given_up.load(Ordering::Relaxed),
             dropped: shared.dropped.load(Ordering::Relaxed),

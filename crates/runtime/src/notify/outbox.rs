@@ -15,7 +15,7 @@ use baton_store::tasks::tree::{Claim, Found, Tree};
 use serde_json::{Value, json};
 
 use super::letter::{DeadLetter, Kept, Letter};
-use crate::limits::{NOTIFY_DEAD_MAX, NOTIFY_FILE_BYTES_MAX};
+use crate::limits::{NOTIFY_DEAD_MAX, NOTIFY_FILE_BYTES_MAX, NOTIFY_UNFINISHED_WAIT};
 
 const DIR: &str = "notifications";
 const OUTBOX: &str = "notifications/outbox";
@@ -94,6 +94,16 @@ impl Outbox {
     /// Whether a letter is still to be sent.
     pub(super) fn has(&self, letter: &Letter) -> bool {
         matches!(self.tree.look(&format!("{OUTBOX}/{}", letter.name())), Ok(Some(_)))
+    }
+
+    /// How often a letter that is still to be sent was tried, by whomever.
+    pub(super) fn attempts(&self, letter: &Letter) -> Option<u32> {
+        match self.tree.read(&format!("{OUTBOX}/{}", letter.name()), NOTIFY_FILE_BYTES_MAX) {
+            // What is no letter any more counts as one that nobody tried since.
+            Ok((bytes, _)) => Some(Letter::from_file(&bytes).map_or(letter.attempts, |there| there.attempts)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => self.has(letter).then_some(letter.attempts),
+        }
     }
 
     /// Writes a letter that is to be sent, or how often it was tried.
@@ -183,15 +193,13 @@ pub fn dead_letters(tree: &dyn Tree) -> io::Result<Vec<DeadLetter>> {
     Ok(letters.filter_map(|(bytes, _)| DeadLetter::from_file(&bytes)).collect())
 }
 
-/// Files that are being made are made within this time, or never: another process may be at it right now.
-const UNFINISHED_NS: i64 = 60_000_000_000;
-
 /// Removes what was being made, and the names of what was being sent, when whoever did it died.
 fn clear_unfinished(tree: &dyn Tree) -> io::Result<()> {
     for name in tree.list(SENDING)? {
         let path = format!("{SENDING}/{name}");
         let Ok(Some(Found::File(stamp))) = tree.look(&path) else { continue };
-        if tree.now_ns().saturating_sub(stamp.modified_ns) <= UNFINISHED_NS {
+        let age_ns = tree.now_ns().saturating_sub(stamp.modified_ns);
+        if u128::try_from(age_ns).unwrap_or(0) <= NOTIFY_UNFINISHED_WAIT.as_nanos() {
             continue;
         }
         if name.ends_with(".tmp") {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::limits::{
-    NOTIFY_ATTEMPTS_MAX, NOTIFY_COMMAND_TIMEOUT, NOTIFY_FIRST_WAIT, NOTIFY_RETRY_AFTER_MAX,
-    NOTIFY_WAIT_FACTOR, STOP_GRACE, WEBHOOK_TIMEOUT,
+    NOTIFY_ATTEMPTS_MAX, NOTIFY_COMMAND_TIMEOUT, NOTIFY_ELSEWHERE_WAIT, NOTIFY_FIRST_WAIT,
+    NOTIFY_RETRY_AFTER_MAX, NOTIFY_WAIT_FACTOR, STOP_GRACE, WEBHOOK_TIMEOUT,
 };
 
 /// The times of a notifier. The defaults are for people; tests are in a hurry.
@@ -14,6 +14,8 @@ pub struct Pace {
     pub first_wait: Duration,
     pub wait_factor: u32,
     pub retry_after_max: Duration,
+    /// Between two looks at what another process is sending.
+    pub elsewhere_wait: Duration,
     pub webhook_timeout: Duration,
     pub command_timeout: Duration,
     pub command_grace: Duration,
@@ -26,6 +28,7 @@ impl Default for Pace {
             first_wait: NOTIFY_FIRST_WAIT,
             wait_factor: NOTIFY_WAIT_FACTOR,
             retry_after_max: NOTIFY_RETRY_AFTER_MAX,
+            elsewhere_wait: NOTIFY_ELSEWHERE_WAIT,
             webhook_timeout: WEBHOOK_TIMEOUT,
             command_timeout: NOTIFY_COMMAND_TIMEOUT,
             command_grace: STOP_GRACE,

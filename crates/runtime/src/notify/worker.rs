@@ -6,6 +6,8 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use baton_store::tasks::tree::Claim;
+
 use super::SinkKind;
 use super::letter::{Kept, Letter};
 use super::outbox::Outbox;
@@ -14,7 +16,6 @@ use super::sink::{Open, Outcome, Sink};
 use crate::clock::Clock;
 use crate::engine::Moved;
 use crate::limits::{NOTICES_MAX, NOTIFY_KEEP_WAIT, NOTIFY_OUTBOX_MAX};
-use baton_store::tasks::tree::Claim;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ struct State {
     commands: usize,
     /// What is being sent here and by nobody else, by its name.
     claims: BTreeMap<String, Claim>,
+    /// What waits or is being sent, and is in no file: it is lost if this process dies.
+    unkept: usize,
 }
 
 #[derive(Debug)]
@@ -52,11 +55,36 @@ struct Line {
     waiting: Vec<(Instant, Letter)>,
     /// The names of what waits and of what is just being sent.
     known: BTreeSet<String>,
+    /// Those of them that another process was sending when this one last looked.
+    elsewhere: BTreeSet<String>,
+}
+
+/// Whose turn it is to send a letter.
+enum Turn {
+    Ours,
+    /// Somebody else is at it.
+    Elsewhere,
+    /// Somebody else was at it and failed: tried after this time.
+    Later(Duration),
+    /// Sent or given up by somebody else.
+    Gone,
+}
+
+/// What the thread that keeps is told, in this order.
+pub(super) enum Told {
+    Moved(Moved),
+    /// To be done once everything before it is kept.
+    Then(Box<dyn FnOnce() + Send>),
 }
 
 impl Shared {
     pub(super) fn new(outbox: Outbox, sinks: &[Sink], clock: Arc<dyn Clock>, pace: Pace) -> Self {
-        let line = |sink: &Sink| Line { kind: sink.kind(), waiting: Vec::new(), known: BTreeSet::new() };
+        let line = |sink: &Sink| Line {
+            kind: sink.kind(),
+            waiting: Vec::new(),
+            known: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
+        };
         let state = State { lines: sinks.iter().map(line).collect(), ..State::default() };
         Shared {
             outbox,
@@ -102,24 +130,51 @@ impl Shared {
         self.lock().lines.iter().map(|line| line.known.len()).sum()
     }
 
+    /// Those of them that another process is sending.
+    pub(super) fn elsewhere(&self) -> usize {
+        self.lock().lines.iter().map(|line| line.elsewhere.len()).sum()
+    }
+
+    /// Whether the death of this process would lose something that it was told.
+    fn has_unkept(&self) -> bool {
+        self.lock().unkept > 0
+    }
+
     /// Takes a letter that is in its file already, to be sent at once. One that is known is not taken twice.
     pub(super) fn enqueue(&self, letter: Letter) {
         let mut state = self.lock();
         let Some(line) = state.lines.iter_mut().find(|line| line.kind == letter.sink) else {
             drop(state);
-            return self.bury(letter, "no such receiver is configured any more".into());
+            return self.bury_unclaimed(letter, "no such receiver is configured any more");
         };
         if line.known.contains(&letter.name()) {
             return;
         }
         if line.known.len() >= NOTIFY_OUTBOX_MAX {
             drop(state);
-            return self.bury(letter, "too many wait to be sent".into());
+            return self.bury_unclaimed(letter, "too many wait to be sent");
         }
         line.known.insert(letter.name());
+        let is_unkept = letter.kept == Kept::Nowhere;
         line.waiting.push((Instant::now(), letter));
+        state.unkept += usize::from(is_unkept);
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// Gives up a letter that this process does not send. While another one sends it, it is that one's.
+    fn bury_unclaimed(&self, letter: Letter, reason: &str) {
+        let claim = self.outbox.claim(&letter);
+        let is_ours = match &claim {
+            Ok(Some(_)) => letter.kept == Kept::Nowhere || self.outbox.has(&letter),
+            Ok(None) => false,
+            // Nobody can have it, and without a file it is nobody else's to tell of.
+            Err(_) => letter.kept == Kept::Nowhere,
+        };
+        if is_ours {
+            self.bury(letter, reason.to_owned());
+        }
+        drop(claim);
     }
 
     fn bury(&self, letter: Letter, reason: String) {
@@ -162,21 +217,55 @@ impl Shared {
         }
     }
 
-    /// Takes a letter for this process. Where another one is at it, or has sent it, it is that one's.
-    fn claim(&self, index: usize, letter: &Letter) -> bool {
-        let is_ours = match self.outbox.claim(letter) {
-            Ok(Some(claim)) if letter.kept == Kept::Nowhere || self.outbox.has(letter) => {
+    /// Takes a letter for this process, where it is this one's turn to send it.
+    fn claim(&self, letter: &mut Letter) -> Turn {
+        match self.outbox.claim(letter) {
+            Ok(Some(claim)) => {
+                if letter.kept != Kept::Nowhere {
+                    let Some(attempts) = self.outbox.attempts(letter) else { return Turn::Gone };
+                    if attempts > letter.attempts {
+                        // Whoever tried meanwhile failed: the receiver gets the same rest from all.
+                        letter.attempts = attempts;
+                        return Turn::Later(self.rest(attempts, None));
+                    }
+                }
                 self.lock().claims.insert(letter.name(), claim);
-                true
+                Turn::Ours
             }
-            Ok(_) => false,
+            Ok(None) if letter.kept == Kept::Nowhere || self.outbox.has(letter) => Turn::Elsewhere,
+            Ok(None) => Turn::Gone,
             // On a disk that does not even take a name, twice is better than never.
-            Err(_) => true,
-        };
-        if !is_ours {
-            self.forget(index, letter);
+            Err(_) => Turn::Ours,
         }
-        is_ours
+    }
+
+    /// Takes the turn, or puts the letter where it belongs.
+    fn take_turn(&self, index: usize, mut letter: Letter) -> Option<Letter> {
+        let turn = self.claim(&mut letter);
+        let mut state = self.lock();
+        let line = &mut state.lines[index];
+        line.elsewhere.remove(&letter.name());
+        let wait = match turn {
+            Turn::Ours => return Some(letter),
+            Turn::Later(wait) => wait,
+            Turn::Elsewhere => {
+                line.elsewhere.insert(letter.name());
+                self.pace.elsewhere_wait
+            }
+            Turn::Gone => {
+                drop(state);
+                self.forget(index, &letter);
+                return None;
+            }
+        };
+        line.waiting.push((Instant::now() + wait, letter));
+        None
+    }
+
+    /// How long a receiver is left alone after so many failures.
+    fn rest(&self, failures: u32, after: Option<Duration>) -> Duration {
+        let seed = self.clock.seed();
+        self.pace.wait(failures, u16::from_be_bytes([seed[0], seed[1]]), after)
     }
 
     /// Books what became of an attempt.
@@ -195,13 +284,20 @@ impl Shared {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
             }
             Outcome::Again { why, after } if letter.attempts < self.pace.attempts => {
-                let seed = self.clock.seed();
-                let random = u16::from_be_bytes([seed[0], seed[1]]);
-                let due = Instant::now() + self.pace.wait(letter.attempts, random, after);
-                if let Err(error) = self.outbox.put(&letter) {
-                    self.notice(format!("notification {}: {why}; not kept: {error}", letter.delivery));
+                let due = Instant::now() + self.rest(letter.attempts, after);
+                let kept = self.outbox.put(&letter);
+                let mut state = self.lock();
+                match kept {
+                    Ok(()) if letter.kept == Kept::Nowhere => {
+                        letter.kept = Kept::Here;
+                        state.unkept -= 1;
+                    }
+                    Ok(()) => {}
+                    Err(error) => {
+                        self.notice(format!("notification {}: {why}; not kept: {error}", letter.delivery));
+                    }
                 }
-                self.lock().lines[index].waiting.push((due, letter));
+                state.lines[index].waiting.push((due, letter));
             }
             // Forgotten first: whoever revives it once it is among the dead finds its place free.
             Outcome::Again { why, .. } => {
@@ -222,7 +318,12 @@ impl Shared {
     }
 
     fn forget(&self, index: usize, letter: &Letter) {
-        self.lock().lines[index].known.remove(&letter.name());
+        let mut state = self.lock();
+        let line = &mut state.lines[index];
+        line.elsewhere.remove(&letter.name());
+        if line.known.remove(&letter.name()) && letter.kept == Kept::Nowhere {
+            state.unkept -= 1;
+        }
     }
 
     fn has_run(&self, kind: SinkKind) {
@@ -266,9 +367,14 @@ impl Shared {
 }
 
 /// Keeps what is told, in the order in which it is told.
-pub(super) fn keep(shared: &Shared, told: &Receiver<Moved>, kinds: &[SinkKind]) {
-    while let Ok(moved) = told.recv() {
-        kinds.iter().for_each(|kind| drop(keep_one(shared, &moved, *kind)));
+pub(super) fn keep(shared: &Shared, told: &Receiver<Told>, kinds: &[SinkKind]) {
+    while let Ok(told) = told.recv() {
+        match told {
+            Told::Moved(moved) => kinds.iter().for_each(|kind| drop(keep_one(shared, &moved, *kind))),
+            // What is not kept is told again by whoever comes next, unless it is sent before the next such note.
+            Told::Then(note) if !shared.has_unkept() => note(),
+            Told::Then(_) => {}
+        }
     }
     shared.close();
 }
@@ -296,13 +402,13 @@ pub(super) fn send(shared: &Shared, index: usize, sink: &Open) {
     }
     let _leaving = Leaving(shared);
     while let Some(letter) = shared.next(index) {
-        if !shared.claim(index, &letter) {
-            shared.has_run(letter.sink);
+        let kind = letter.sink;
+        let Some(letter) = shared.take_turn(index, letter) else {
+            shared.has_run(kind);
             continue;
-        }
+        };
         let mut stop = || shared.abort.load(Ordering::Relaxed);
         let outcome = sink.attempt(&letter, shared.clock.now(), &shared.pace, &mut stop);
-        let kind = letter.sink;
         shared.settle(index, letter, outcome);
         shared.has_run(kind);
     }

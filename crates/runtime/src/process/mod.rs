@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use leftovers::end_leftovers;
@@ -132,12 +132,12 @@ impl Command {
         let (pipe, stdout) = io::pipe()?;
         let stderr = stdout.try_clone()?;
         let mut command = match &self.warden {
-            Some(warden) if self.is_there(program) => {
+            Some(warden) if self.is_runnable(program) => {
                 let mut command = std::process::Command::new(warden);
                 command.arg(WARDEN_WORD).arg(std::process::id().to_string()).arg(program);
                 command
             }
-            // What is missing is told by the system itself.
+            // What is missing or may not be run is told by the system itself.
             _ => std::process::Command::new(program),
         };
         command.args(arguments).current_dir(&self.dir).process_group(0).env_clear();
@@ -156,16 +156,15 @@ impl Command {
         })?;
         Ok((child, pipe))
     }
-}
 
-impl Command {
-    /// Whether there is such a program, in the directory or on the path.
-    fn is_there(&self, program: &str) -> bool {
+    /// Whether there is such a program, in the directory or on the path, and it may be run.
+    fn is_runnable(&self, program: &str) -> bool {
+        let may_run = |path: PathBuf| path.is_file() && access(&path, Access::EXEC_OK).is_ok();
         if program.contains('/') {
-            return self.dir.join(program).exists();
+            return may_run(self.dir.join(program));
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|dir| self.dir.join(dir).join(program).exists())
+        std::env::split_paths(&path).any(|dir| may_run(self.dir.join(dir).join(program)))
     }
 }
 

@@ -367,3 +367,22 @@ fn looking_at_everything_ends_when_it_is_not_wanted_any_more() {
     bench.engine.reconcile().unwrap();
     assert_eq!(ids.iter().filter(is_changed).count(), 100, "the rest is not forgotten");
 }
+
+#[test]
+fn what_was_read_before_a_crash_and_not_recorded_is_taken_in_however_much_later() {
+    let bench = Bench::new();
+    let id = bench.ready("plain");
+    let edited = fs::read_to_string(file(&bench, &id)).unwrap().replace("title: plain", "title: saved");
+    let digest = baton_ledger::hash::sha256(edited.as_bytes());
+    // As it lies there when Baton dies between reading and recording it.
+    let path = bench.at(&format!("tasks/.spare/.{id}.md.{digest}.01a1e059-8f0f-7b85-8742-d49e902fba34.tmp"));
+    fs::write(&path, edited).unwrap();
+    let again = bench.open_again();
+    assert_eq!(again.task(&id).unwrap().0.title, "plain", "somebody may still be writing it");
+    for entry in fs::read_dir(bench.at("tasks/.spare")).unwrap() {
+        let file = fs::OpenOptions::new().write(true).open(entry.unwrap().path()).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(10)).unwrap();
+    }
+    again.reconcile().unwrap();
+    assert_eq!(again.task(&id).unwrap().0.title, "saved");
+}

@@ -29,6 +29,7 @@ fn quick() -> Pace {
         first_wait: Duration::from_millis(2),
         wait_factor: 2,
         retry_after_max: Duration::from_millis(150),
+        elsewhere_wait: Duration::from_millis(10),
         webhook_timeout: Duration::from_secs(10),
         command_timeout: Duration::from_millis(600),
         command_grace: Duration::from_millis(100),
@@ -334,7 +335,7 @@ fn a_command_that_runs_at_the_end_is_ended_and_run_again_in_the_next_life() {
     let dir = tempfile::tempdir().unwrap();
     let slow = Pace { command_timeout: Duration::from_secs(60), ..quick() };
     let first = start(&dir, command(&dir, "echo $$ > pid; sleep 60"), slow);
-    first.tell(&moved(7));
+    first.tell(&moved(200));
     wait_for("it runs", || {
         std::fs::read_to_string(dir.path().join("pid")).is_ok_and(|pid| pid.ends_with('\n'))
     });
@@ -369,20 +370,102 @@ fn what_left_the_group_of_a_command_that_hangs_ends_with_it() {
     assert!(is_gone(&dir.path().join("pid")));
 }
 
+/// One that sends until `go` is there. Whoever sends what another one began ends what is left of that by its id, so each test has its own.
+fn waiting(dir: &TempDir, pos: u64, pace: Pace) -> Notifier {
+    let text = "echo x >> begun; until test -e go; do sleep 0.01; done";
+    let notifier = start(dir, command(dir, text), pace);
+    notifier.keep(&[moved(pos)]).unwrap();
+    wait_for("it runs", || dir.path().join("begun").exists());
+    notifier
+}
+
+fn patient() -> Pace {
+    Pace { command_timeout: Duration::from_secs(60), ..quick() }
+}
+
 #[test]
 fn of_two_who_send_from_one_outbox_one_sends_each() {
     let dir = tempfile::tempdir().unwrap();
-    let patient = Pace { command_timeout: Duration::from_secs(60), ..quick() };
-    let first = start(&dir, command(&dir, "echo x >> begun; until test -e go; do sleep 0.01; done"), patient);
-    first.keep(&[moved(7)]).unwrap();
-    wait_for("it runs", || dir.path().join("begun").exists());
+    let first = waiting(&dir, 201, patient());
     // Finds it in the outbox, and somebody at it.
-    let second = start(&dir, command(&dir, "echo x >> begun"), patient);
-    assert_eq!(second.stop(Duration::from_secs(5)), 0);
-    assert_eq!(outbox(&dir).len(), 1, "it is the first one's");
+    let second = start(&dir, command(&dir, "echo x >> begun"), patient());
+    wait_for("it looked", || second.tally().elsewhere == 1);
+    let third = start(&dir, command(&dir, "echo x >> begun"), patient());
+    assert_eq!(third.stop(Duration::from_secs(5)), 1, "whoever ends leaves it to the first one");
+    assert_eq!((outbox(&dir).len(), third.tally().elsewhere), (1, 1));
     std::fs::write(dir.path().join("go"), "").unwrap();
     wait_for("delivered", || first.tally().delivered == 1);
-    assert_eq!((outbox(&dir).len(), second.tally().delivered), (0, 0));
+    wait_for("the second one sees it", || second.tally().pending == 0);
+    assert_eq!((outbox(&dir).len(), second.tally().delivered, second.tally().elsewhere), (0, 0, 0));
     assert_eq!(std::fs::read_to_string(dir.path().join("begun")).unwrap(), "x\n");
-    assert!(files(&dir.path().join("notifications/sending")).is_empty());
+    wait_for("no name is left", || files(&dir.path().join("notifications/sending")).is_empty());
+}
+
+#[test]
+fn what_another_process_began_and_did_not_deliver_is_sent_by_one_that_is_still_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = waiting(&dir, 202, patient());
+    let second = start(&dir, command(&dir, "echo y >> begun"), patient());
+    wait_for("it looked", || second.tally().elsewhere == 1);
+    assert_eq!(first.stop(Duration::ZERO), 1);
+    wait_for("delivered", || second.tally().delivered == 1);
+    assert_eq!((outbox(&dir).len(), second.tally().pending), (0, 0));
+    assert_eq!(std::fs::read_to_string(dir.path().join("begun")).unwrap(), "x\ny\n");
+}
+
+#[test]
+fn attempts_of_two_processes_are_counted_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&[Answer::Status(500, "")]);
+    let pace = Pace { attempts: 3, first_wait: Duration::from_millis(20), ..quick() };
+    let first = start(&dir, webhook(&receiver.url), pace);
+    first.keep(&[moved(7)]).unwrap();
+    let second = start(&dir, webhook(&receiver.url), pace);
+    wait_for("given up", || first.tally().pending + second.tally().pending == 0);
+    assert_eq!(first.tally().given_up + second.tally().given_up, 1);
+    assert_eq!((receiver.got().len(), first.dead_letters().unwrap().len()), (3, 1));
+}
+
+#[test]
+fn what_another_process_is_sending_is_not_given_up_by_one_without_that_receiver() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = waiting(&dir, 203, patient());
+    let second = start(&dir, Vec::new(), patient());
+    assert_eq!((outbox(&dir).len(), second.dead_letters().unwrap().len()), (1, 0));
+    assert_eq!(second.tally().given_up, 0);
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    wait_for("delivered", || first.tally().delivered == 1);
+    assert_eq!((outbox(&dir).len(), first.dead_letters().unwrap().len()), (0, 0));
+}
+
+#[test]
+fn how_far_was_told_is_noted_once_it_is_kept_or_sent() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let dir = tempfile::tempdir().unwrap();
+    let text = "touch begun-$BATON_TASK_TO; until test -e go; do sleep 0.01; done";
+    let notifier = start(&dir, command(&dir, text), patient());
+    let (noted, kept) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let note = || {
+        let (noted, kept, path) = (noted.clone(), kept.clone(), dir.path().join("notifications/outbox"));
+        notifier.once_kept(Box::new(move || {
+            kept.store(files(&path).len(), Ordering::SeqCst);
+            noted.fetch_add(1, Ordering::SeqCst);
+        }));
+    };
+    notifier.tell(&moved(7));
+    notifier.tell(&moved(8));
+    note();
+    wait_for("noted", || noted.load(Ordering::SeqCst) == 1);
+    assert_eq!(kept.load(Ordering::SeqCst), 2, "both were in the outbox by then");
+    // Nothing can be kept any more: what is told is sent, and not noted before.
+    let sending = dir.path().join("notifications/sending");
+    std::fs::rename(&sending, dir.path().join("away")).unwrap();
+    notifier.tell(&moved(9));
+    note();
+    wait_for("it waits to be sent", || notifier.tally().pending == 3);
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    wait_for("delivered", || notifier.tally().delivered == 3);
+    assert_eq!(noted.load(Ordering::SeqCst), 1, "not while it could have been lost");
+    note();
+    wait_for("noted once it is sent", || noted.load(Ordering::SeqCst) == 2);
 }

@@ -128,6 +128,9 @@ impl Keeper {
     }
 }
 
+/// How often it is looked whether something is due that nobody told of; where appends are not synced, also how long they wait for that.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The least time between two checkpoints that are signed because a trace ended.
 const CLOSING_PAUSE: Duration = Duration::from_millis(200);
 
@@ -141,20 +144,23 @@ impl Inner {
         new >= self.options.checkpoint_every || (new > 0 && state.trace_closed)
     }
 
+    /// How long until a checkpoint is signed, where there is anything new. Many traces that end one after the other share one.
+    fn due_in(&self, state: &State) -> Option<Duration> {
+        let new = state.latest.size().saturating_sub(state.signed);
+        let after = |pause: Duration| Some(pause.saturating_sub(state.signed_at.elapsed()));
+        match new {
+            0 => None,
+            _ if new >= self.options.checkpoint_every => Some(Duration::ZERO),
+            _ if state.trace_closed => after(CLOSING_PAUSE.min(self.options.checkpoint_after)),
+            _ => after(self.options.checkpoint_after),
+        }
+    }
+
     fn run(&self) {
         let mut state = self.lock();
         while !state.stop {
-            // Many traces that end one after the other share a checkpoint.
-            let pause = CLOSING_PAUSE.saturating_sub(state.signed_at.elapsed());
-            let new = state.latest.size().saturating_sub(state.signed);
-            if new > 0 && new < self.options.checkpoint_every && state.trace_closed && !pause.is_zero() {
-                state = self.wake.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
-                if !pause.is_zero() && state.signed_at.elapsed() < CLOSING_PAUSE {
-                    continue;
-                }
-            }
-            if !self.is_due(&state) {
-                let wait = self.options.checkpoint_after.min(std::time::Duration::from_secs(1));
+            let wait = self.due_in(&state).map_or(LOOK, |due| due.min(LOOK));
+            if !wait.is_zero() {
                 state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
             if self.options.durability == Durability::Interval
@@ -168,8 +174,7 @@ impl Inner {
                     return;
                 }
             }
-            let is_old = state.signed_at.elapsed() >= self.options.checkpoint_after;
-            if self.is_due(&state) || (is_old && state.latest.size() > state.signed) {
+            if self.due_in(&state).is_some_and(|due| due.is_zero()) {
                 state = match self.keep(state) {
                     Ok(state) => state,
                     // A checkpoint that could not be kept is tried again after a while; the journal does not depend on it.

@@ -130,7 +130,7 @@ fn agrees(opened: &Opened, latest: Option<&Checkpoint>) -> bool {
 }
 
 /// The name and key of a ledger, from its first line.
-pub(crate) fn read_identity(disk: &dyn Disk, layout: &Layout) -> Result<LedgerIdentity, OpenError> {
+pub fn read_identity(disk: &dyn Disk, layout: &Layout) -> Result<LedgerIdentity, OpenError> {
     let path = layout.segment(1);
     let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let damaged = |why: String| OpenError::Damaged { line: 1, file: file_name(), why };

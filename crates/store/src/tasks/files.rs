@@ -319,8 +319,9 @@ impl TaskFiles {
     pub fn keep_aside(&self, id: &TaskId, bytes: &[u8]) -> io::Result<String> {
         let name = unfinished_name(id.as_str());
         let name = format!("{}.md", name.trim_start_matches('.').trim_end_matches(".tmp"));
-        self.tree.make_dir("quarantine")?;
-        self.tree.create(&format!("quarantine/{name}"), bytes)?;
+        let path = format!("quarantine/{name}");
+        at("quarantine", self.tree.make_dir("quarantine"))?;
+        at(&path, self.tree.create(&path, bytes))?;
         Ok(name)
     }
 
@@ -419,6 +420,12 @@ impl TaskFiles {
             // Too large or unreadable: kept as it is.
             return self.out_of_the_way(&path, id, met).map(|()| None);
         };
+        if self.tree.is_being_written(&path) {
+            // What is there is a part of something: nothing of it has been seen.
+            self.tree.rename(&path, &leftover_path(id, Digest::ZERO))?;
+            met.has_leftovers = true;
+            return Ok(None);
+        }
         let is_settled = !is_blank(&bytes) && bytes.len() as u64 == stamp.bytes && !self.is_fresh(&stamp);
         if !is_settled {
             self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?;
@@ -430,20 +437,28 @@ impl TaskFiles {
         Ok(is_settled.then_some(stamp))
     }
 
-    /// Leaves the file that is aside alone, under another name.
+    /// Leaves the file that is aside alone, under another name: somebody may have written it since it was looked at.
     fn leave(&self, id: &TaskId, met: &mut Met) -> io::Result<()> {
-        let path = spare_path(id);
-        match self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) {
-            Ok((bytes, _)) => self.tree.rename(&path, &leftover_path(id, sha256(&bytes)))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => self.out_of_the_way(&path, id, met)?,
+        match self.leave_unseen(&spare_path(id), id) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            left => left?,
         }
         met.has_leftovers = true;
         Ok(())
     }
 
+    /// Gives a file that lies aside a name that says: nothing of it has been seen.
+    pub fn leave_unseen(&self, path: &str, id: &TaskId) -> io::Result<()> {
+        self.tree.rename(path, &leftover_path(id, Digest::ZERO))
+    }
+
+    /// Whether somebody writes a file, or has changed it so lately that more may come.
+    pub fn may_be_written(&self, path: &str, stamp: &Stamp) -> bool {
+        self.is_fresh(stamp) || self.tree.is_being_written(path)
+    }
+
     /// Whether a file changed so lately that somebody may still be writing it.
-    pub fn is_fresh(&self, stamp: &Stamp) -> bool {
+    fn is_fresh(&self, stamp: &Stamp) -> bool {
         (0..FRESH_NS).contains(&self.tree.now_ns().saturating_sub(stamp.modified_ns))
     }
 
@@ -459,7 +474,7 @@ impl TaskFiles {
                 self.out_of_the_way(&path, &id, met)?;
                 continue;
             };
-            if self.is_fresh(&stamp) {
+            if self.may_be_written(&path, &stamp) {
                 met.has_leftovers = true;
             } else if is_blank(&bytes) || sha256(&bytes) == seen {
                 self.tree.remove(&path)?;

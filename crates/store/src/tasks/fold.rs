@@ -109,26 +109,30 @@ pub fn fold(history: &dyn History, task: &Task, rev: Option<u64>) -> Result<(Tas
             papers.apply(event, fact.at.time);
         }
     };
+    each_fact(history, task, &mut take)?;
+    let missing =
+        || ReadError::Damaged { pos: 0, why: format!("the trace of {} does not begin with it", task.id) };
+    Ok((made.ok_or_else(missing)?, papers))
+}
+
+/// Shows everything that happened to a task, in order: its trace, and what came after that was closed.
+pub fn each_fact(history: &dyn History, task: &Task, show: &mut dyn FnMut(&Fact)) -> Result<(), ReadError> {
     let mut seq = 1;
     loop {
         let lines = history.read_trace(task.trace, seq, LINES_AT_ONCE)?;
-        let Some(last) = lines.len().checked_sub(1) else { break };
         for stored in &lines {
             let fact = Fact::read(stored)?;
-            // Somebody else's note in the trace is nothing that happened to the task.
-            take(&fact);
+            show(&fact);
             seq = fact.at.seq + 1;
         }
-        if last + 1 < LINES_AT_ONCE {
+        if lines.len() < LINES_AT_ONCE {
             break;
         }
     }
     for pos in &task.afterwards {
         if let Some(stored) = history.read(*pos, 1)?.first() {
-            take(&Fact::read(stored)?);
+            show(&Fact::read(stored)?);
         }
     }
-    let missing =
-        || ReadError::Damaged { pos: 0, why: format!("the trace of {} does not begin with it", task.id) };
-    Ok((made.ok_or_else(missing)?, papers))
+    Ok(())
 }

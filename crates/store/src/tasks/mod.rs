@@ -17,6 +17,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+mod writers;
 mod yaml;
 
 pub use document::Document;

@@ -16,6 +16,7 @@ use crate::disk::unfinished_name;
 const QUARANTINE: &str = "quarantine";
 const INDEX: &str = "index";
 const RUNS: &str = "runs";
+const NOTIFICATIONS: &str = "notifications";
 
 /// What a path should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +66,20 @@ impl Obstacle {
         InTheWay { path: root.join(&self.path), expected: self.expected, found: self.found }
     }
 
-    /// Whether nothing is written until it is gone. What lies in the place of one run is moved aside by whoever writes the run.
+    /// Whether nothing is written until it is gone. What lies in the place of one run is moved aside by whoever writes the run, and without
+    /// notifications there is still a ledger.
     pub fn stops_writing(&self) -> bool {
-        !self.path.starts_with("runs/")
+        !self.is_of(NOTIFICATIONS) && (self.path == RUNS || !self.is_of(RUNS))
+    }
+
+    /// Whether it is this path, or below it.
+    fn is_of(&self, dir: &str) -> bool {
+        Path::new(&self.path).starts_with(dir)
+    }
+
+    /// Whether it stands in the way of whoever wants to use this path.
+    pub fn blocks(&self, path: &str) -> bool {
+        Path::new(path).starts_with(&self.path)
     }
 
     /// Moves it into `quarantine/`, makes the directory that belongs there, and gives its name in `quarantine/`.
@@ -115,7 +127,7 @@ pub fn of_tasks(tree: &dyn Tree) -> Vec<Obstacle> {
 
 /// What is in the way of notifications.
 pub fn of_notifications(tree: &dyn Tree) -> Vec<Obstacle> {
-    of_dirs(tree, ["notifications", "notifications/outbox", "notifications/dead", "notifications/sending"])
+    of_dirs(tree, [NOTIFICATIONS, "notifications/outbox", "notifications/dead", "notifications/sending"])
 }
 
 /// Everything that can be moved aside. A directory comes before what is in it; what is behind an obstacle is not looked at.

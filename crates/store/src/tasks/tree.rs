@@ -3,16 +3,23 @@
 //! Agents and people write here too. So no path is followed through a symbolic link, nothing leaves the directory, and only regular files are read:
 //! whoever puts a link, a pipe or a device in the place of a file gets an error, not Baton's hands.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, mkdirat, open, openat2,
     renameat_with, statat, unlinkat,
 };
+
+use super::writers::{FileId, open_for_writing};
+
+/// How often a name is tried that somebody gives back at that very moment. Each try fails only where another one succeeded.
+const CLAIM_TRIES_MAX: usize = 100;
 
 /// How a file looked when it was last seen: another stamp is another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -38,6 +45,10 @@ pub enum Found {
 pub trait Tree: Send + Sync + fmt::Debug {
     /// What is there; `None` where nothing is.
     fn look(&self, path: &str) -> io::Result<Option<Found>>;
+    /// Whether anything is there, asked as cheaply as possible: what it is, and whether it may be read, is not said.
+    fn is_there(&self, path: &str) -> bool {
+        self.look(path).is_ok_and(|found| found.is_some())
+    }
     /// A whole file of at most `max` bytes, and how it looked when it was read.
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)>;
     /// Names in a directory, unordered; empty where there is none.
@@ -56,6 +67,11 @@ pub trait Tree: Send + Sync + fmt::Debug {
     fn remove(&self, path: &str) -> io::Result<()>;
     /// What the time is for whoever compares it with a stamp's.
     fn now_ns(&self) -> i64;
+    /// Whether somebody has a file open for writing, as far as that can be known. A tree that only one process has is nobody else's.
+    fn is_being_written(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
     /// Removes a directory that is empty.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
     /// Takes a name for one at a time, until what is given back is dropped or its process ends, however it ends; `None` while another has it.
@@ -86,7 +102,25 @@ impl Drop for Claim {
 #[derive(Debug)]
 pub struct RealTree {
     root: OwnedFd,
+    /// Who was writing when that was last looked at: many files at once are not worth as many looks.
+    writers: Mutex<Option<Writers>>,
 }
+
+/// The files that were open for writing at a moment.
+#[derive(Debug)]
+struct Writers {
+    at_ns: i64,
+    files: BTreeSet<FileId>,
+}
+
+/// A file that changed longer ago than this is not asked after: whoever holds it open has stopped writing.
+const WRITING_NS: i64 = 60_000_000_000;
+
+/// How long it counts who was writing.
+const WRITERS_NS: i64 = 100_000_000;
+
+/// By how much a file's time may be behind the clock: the kernel stamps files with the last tick.
+const TICK_NS: i64 = 20_000_000;
 
 /// A path divided into its directory and its name.
 fn divide(path: &str) -> (&str, &str) {
@@ -96,7 +130,7 @@ fn divide(path: &str) -> (&str, &str) {
 impl RealTree {
     pub fn open(root: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(RealTree { root: open(root, flags, Mode::empty())? })
+        Ok(RealTree { root: open(root, flags, Mode::empty())?, writers: Mutex::default() })
     }
 
     /// Opens something below, without following a link on the way.
@@ -145,6 +179,10 @@ impl Tree for RealTree {
             FileType::Directory => Found::Dir,
             _ => Found::Other,
         }))
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
@@ -234,6 +272,23 @@ impl Tree for RealTree {
         i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
     }
 
+    fn is_being_written(&self, path: &str) -> bool {
+        let (dir, name) = divide(path);
+        let stat = self.dir(dir).ok().and_then(|dir| statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).ok());
+        let Some(stat) = stat else { return false };
+        let (now, modified) = (self.now_ns(), stamp(&stat).modified_ns);
+        if !(-TICK_NS..WRITING_NS).contains(&now.saturating_sub(modified)) {
+            return false;
+        }
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever changed it after the last look may have come after it too.
+        let counts = |known: &Writers| known.at_ns > modified + TICK_NS && now - known.at_ns < WRITERS_NS;
+        if !writers.as_ref().is_some_and(counts) {
+            *writers = Some(Writers { at_ns: self.now_ns(), files: open_for_writing() });
+        }
+        writers.as_ref().is_some_and(|known| known.files.contains(&(stat.st_dev, stat.st_ino)))
+    }
+
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         let (parent, name) = divide(dir);
         Ok(unlinkat(self.dir(parent)?, name, AtFlags::REMOVEDIR)?)
@@ -242,7 +297,7 @@ impl Tree for RealTree {
     fn claim(&self, path: &str) -> io::Result<Option<Claim>> {
         let (parent, name) = divide(path);
         let dir = self.dir(parent)?;
-        loop {
+        for _ in 0..CLAIM_TRIES_MAX {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
             let file = File::from(self.enter(path, flags, Mode::from_raw_mode(0o644))?);
             match file.try_lock() {
@@ -260,5 +315,7 @@ impl Tree for RealTree {
                 Err(error) => return Err(error.into()),
             }
         }
+        // Somebody was quicker each time.
+        Ok(None)
     }
 }

@@ -56,9 +56,12 @@ fn a_pipe_in_the_place_of_the_lock_is_refused() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_an_index_file_costs_only_a_rebuild() {
+fn a_pipe_in_the_place_of_an_index_file_stops_nobody_who_reads_and_is_refused_to_those_who_write() {
     for file in ["index/meta", "index/entries", "index/nodes", "index/traces.1"] {
-        assert_eq!(with_pipe_at(file), (Ok(2), Ok(2)), "{file}");
+        let (read, written) = with_pipe_at(file);
+        assert_eq!(read, Ok(2), "{file}");
+        let refused = written.unwrap_err();
+        assert!(refused.contains(&format!("{file} is not a file")), "{refused}");
     }
 }
 

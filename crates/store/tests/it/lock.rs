@@ -1,7 +1,7 @@
 //! The owner's lock: one at a time, and whoever waits gets its turn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_store::Layout;
 use baton_store::lock::{Error, OwnerLock, holder};
@@ -77,12 +77,14 @@ fn a_name_is_one_process_s_at_a_time_and_free_when_it_is_given_back() {
     drop(held);
     assert!(!dir.path().join("name").exists());
     let (inside, had) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let end = Instant::now() + Duration::from_secs(60);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 let tree = RealTree::open(dir.path()).unwrap();
                 let mut mine = 0;
                 while mine < 200 {
+                    assert!(Instant::now() < end, "a turn comes: {mine} of 200 so far");
                     let Some(_claim) = tree.claim("name").unwrap() else { continue };
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
                     had.fetch_add(1, Ordering::SeqCst);

@@ -231,7 +231,6 @@ impl<'a> Stage<'a> {
             .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
             .env("HOME", &self.dir)
             .env("BATON_STATE_DIR", self.dir.join("secrets"))
-            .env("AGENT_EXIT_PROTOCOL_ENABLED", "true")
             .env("NO_COLOR", "1");
         command
     }

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Stage, Told};
 
-/// Whether the server that the demo starts works tasks in CI_PENDING by itself.
-///
+/// What the server runs for tasks in CI_PENDING.
 const CONFIG: &str = "[ci]\ncommand = \"sh checks.sh\"\n";
 
 const CHECKS: &str = "grep -q '10 MB' limit.txt && echo '1 test, 1 passed'\n";
@@ -50,12 +49,13 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> Told<()> {
 
 fn open(stage: &mut Stage<'_>) -> Told<()> {
     stage.heading("A data directory, and somebody who does what is due")?;
+    stage.run("baton init -q")?;
     stage.file(".baton/baton.toml", CONFIG)?;
     stage.file("checks.sh", CHECKS)?;
     stage.file("agent.sh", AGENT)?;
     stage.run("cat .baton/baton.toml checks.sh")?;
-    stage.run("baton init -q")?;
-    stage.serve("baton serve")
+    // Whoever owns the data directory decides whether exit signals are taken.
+    stage.serve("env AGENT_EXIT_PROTOCOL_ENABLED=true baton serve")
 }
 
 fn work(stage: &mut Stage<'_>) -> Told<String> {
@@ -180,9 +180,8 @@ fn deaths(stage: &mut Stage<'_>) -> Told<()> {
 
 fn prove(stage: &mut Stage<'_>, task: &str) -> Told<()> {
     stage.heading("Everything that happened to the first task, exported and verified")?;
-    let trace = text(&show(stage, task)?, "traceId");
-    stage.run(&format!("baton trace show {trace}"))?;
-    stage.run(&format!("baton trace export {trace} -o task.bundle"))?;
+    stage.run(&format!("baton trace show {task}"))?;
+    stage.run(&format!("baton trace export {task} -o task.bundle"))?;
     let verified = stage.run("baton verify task.bundle")?;
     stage.expect(verified.contains("intact"), "the trace is intact")?;
 

@@ -12,7 +12,7 @@ use baton_store::{History as _, Layout, OpenError};
 
 use super::checks::mode;
 use super::places;
-use crate::context::{Context, disk};
+use crate::context::{Context, disk, settled};
 use crate::error::{CliError, Stop};
 use crate::ui::Ui;
 use crate::ui::text::count;
@@ -22,8 +22,9 @@ pub(super) fn run(ctx: &Context, ui: &Ui, layout: &Layout) -> Result<Vec<String>
     let mut done = Vec::new();
     // Before anything is touched: whoever owns the data directory does the rest too.
     ctx.reach()?;
-    intact(layout)?;
+    // Whatever else there is: private keys that others can read do not wait for it.
     restrict(ctx, layout, &mut done)?;
+    intact(layout)?;
     // Nothing opens while something else lies in the place of its files.
     places::clear(ctx, layout, &mut done)?;
     // Opening recovers; where that is refused, nothing else is touched either.
@@ -71,7 +72,9 @@ fn reconcile(ctx: &Context, ui: &Ui) -> Result<(), Stop> {
 
 /// Refuses where the journal itself is not in order: then nothing is touched.
 fn intact(layout: &Layout) -> Result<(), Stop> {
-    let opened = recover::open(&disk(), layout, Mode::Read)?;
+    // Another process may be writing at this moment.
+    let open = || recover::open(&disk(), layout, Mode::Read);
+    let opened = settled(layout, open, |opened| matches!(opened.tail, Tail::Damaged { .. }))?;
     match opened.tail {
         Tail::Damaged { line, why } => {
             let file = format!("segment {:020}", opened.end.segment);
@@ -88,7 +91,8 @@ fn restrict(ctx: &Context, layout: &Layout, done: &mut Vec<String>) -> Result<()
         set_mode(&state_dir, mode & 0o700)?;
         done.push(format!("{} is private now", state_dir.display()));
     }
-    let ledger = recover::open(&disk(), layout, Mode::Read)?.ledger;
+    // Whose secrets they are says the first line; without it only the directory around them is known.
+    let ledger = recover::read_identity(&*disk(), layout)?;
     let keys = KeyStore::new(&state_dir, &ledger.origin);
     let exposed = keys.exposed().unwrap_or_default();
     if !exposed.is_empty() {

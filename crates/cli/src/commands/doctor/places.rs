@@ -6,7 +6,8 @@ use baton_store::tasks::obstacles;
 
 use super::{Status, Verdict};
 use crate::context::Context;
-use crate::error::{CliError, Stop};
+use crate::error::{CliError, Code, Stop};
+use crate::limits::CLEAR_ROUNDS_MAX;
 use crate::notices::tree;
 
 /// One verdict for each thing that is in the way.
@@ -31,12 +32,22 @@ pub(super) fn clear(ctx: &Context, layout: &Layout, done: &mut Vec<String>) -> R
         false => Some(OwnerLock::acquire(layout, ctx.lock_wait()?).map_err(CliError::from)?),
     };
     // What is behind one is found once it is gone.
-    loop {
+    for _ in 0..CLEAR_ROUNDS_MAX {
         let found = obstacles::all(&tree);
-        let Some(obstacle) = found.first() else { return Ok(()) };
-        let path = layout.root().join(&obstacle.path);
-        let name = obstacle.clear(&tree).map_err(|error| CliError::io("move aside", &path, &error))?;
-        let kept = layout.quarantine().join(name);
-        done.push(format!("{} was moved to {}", obstacle.at(layout.root()), kept.display()));
+        if found.is_empty() {
+            return Ok(());
+        }
+        for obstacle in found {
+            let path = layout.root().join(&obstacle.path);
+            let name = obstacle.clear(&tree).map_err(|error| CliError::io("move aside", &path, &error))?;
+            let kept = layout.quarantine().join(name);
+            done.push(format!("{} was moved to {}", obstacle.at(layout.root()), kept.display()));
+        }
+    }
+    match obstacles::all(&tree).first() {
+        Some(obstacle) => Err(CliError::in_the_way(Code::Io, &obstacle.at(layout.root()))
+            .cause("it was moved aside, and something was put there again each time")
+            .into()),
+        None => Ok(()),
     }
 }

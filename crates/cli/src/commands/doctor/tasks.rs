@@ -32,8 +32,9 @@ fn files(layout: &Layout, visit: Visit) -> Vec<Verdict> {
     let tasks = count(read.board.len() as u64, "task");
     // Whoever owns the directory knows more than what is saved, and takes in what people change.
     if matches!(lock::holder(layout), Ok(Some(_))) {
+        let found = strange(layout, &read);
         let detail = format!("{tasks}; the process that owns the data directory looks after their files");
-        return vec![Verdict::new("tasks", Status::Ok, detail)];
+        return if found.is_empty() { vec![Verdict::new("tasks", Status::Ok, detail)] } else { found };
     }
     let (index, key) = (layout.index(), read.visit.reader.ledger().key);
     if Table::is_sound(&*disk(), &index, &key) == Some(false) {
@@ -48,19 +49,32 @@ fn files(layout: &Layout, visit: Visit) -> Vec<Verdict> {
         let detail = format!("{} of {tasks} changed by hand or missing: {}", changed.len(), names.join(", "));
         found.push(warn(detail).fix("baton doctor --fix"));
     }
-    let Strangers { new, nameless } = Strangers::of(layout, &read);
+    let elsewhere = read.elsewhere();
+    if !elsewhere.is_empty() {
+        let detail = format!("{} where no task of that name is: {}", files_of(&elsewhere), shown(&elsewhere));
+        found.push(warn(detail).fix("baton doctor --fix"));
+    }
+    found.extend(strange(layout, &read));
+    if found.is_empty() {
+        found.push(Verdict::new("tasks", Status::Ok, format!("{tasks}, each with its file")));
+    }
+    found
+}
+
+/// Files that are no task's, or not yet.
+fn strange(layout: &Layout, read: &ReadBoard) -> Vec<Verdict> {
+    let warn = |detail: String| Verdict::new("tasks", Status::Warn, detail);
+    let mut found = Vec::new();
+    let Strangers { new, nameless } = Strangers::of(layout, read);
     if !new.is_empty() {
         // Taken in, or told why not: what is wrong with it is the person's to mend.
         let detail = format!("{} not taken in yet: {}", files_of(&new), shown(&new));
-        found.push(warn(detail).see("baton doctor --fix"));
+        found.push(warn(detail).advice("baton doctor --fix takes it in, or says what is wrong with it"));
     }
     if !nameless.is_empty() {
         let detail = format!("{} not taken in: {}", files_of(&nameless), shown(&nameless));
         let advice = "move it elsewhere, or name it after a task, such as TASK-2026-02-09-057.md";
         found.push(warn(detail).advice(advice));
-    }
-    if found.is_empty() {
-        found.push(Verdict::new("tasks", Status::Ok, format!("{tasks}, each with its file")));
     }
     found
 }

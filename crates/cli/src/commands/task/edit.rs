@@ -1,7 +1,9 @@
 //! `baton task edit`: fields by flags, or the file itself in an editor.
 
+use std::path::Path;
 use std::process::Command;
 
+use baton_core::TaskId;
 use baton_core::task::Board;
 use baton_core::task::decide::Edit;
 use baton_store::tasks::files::file_path;
@@ -14,8 +16,9 @@ use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::input::read_text;
 use crate::task_args::TaskEdit;
-use crate::tasks::find;
+use crate::task_names::{find, other};
 use crate::ui::Ui;
+use crate::ui::shell;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskEdit) -> Ended {
     let mut fields = Map::new();
@@ -26,10 +29,15 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskEdit) -> Ended {
     };
     put("title", args.title.as_deref().map(Into::into));
     put("priority", args.priority.map(|priority| priority.as_str().into()));
-    put("dependsOn", args.depends_on.as_ref().map(|ids| ids.iter().map(|id| id.as_str()).collect()));
     put("body", args.file.as_deref().map(|path| read_text(ctx, path)).transpose()?.map(Into::into));
-    if fields.is_empty() && args.agent.is_none() {
-        return if args.no_editor { take_in(ctx, ui, args) } else { open_editor(ctx, args) };
+    if fields.is_empty() && args.agent.is_none() && args.depends_on.is_none() {
+        return if args.no_editor { take_in(ctx, ui, args) } else { open_editor(ctx, ui, args) };
+    }
+    if let Some(names) = &args.depends_on {
+        let board = ctx.board()?.board;
+        let ids: Result<Vec<Value>, CliError> =
+            names.iter().map(|name| Ok(other(&board, name)?.as_str().into())).collect();
+        fields.insert("dependsOn".into(), ids?.into());
     }
     change(ctx, ui, &args.name.task, |tasks, task| {
         if let Some(agent) = &args.agent {
@@ -53,14 +61,25 @@ fn take_in(ctx: &Context, ui: &mut Ui, args: &TaskEdit) -> Ended {
     let refused: Vec<String> = tasks.take_refused(&args.name.task);
     let (task, papers) = tasks.finish(ui, answer)?;
     if let Some(refused) = refused.first() {
-        let hint = format!("baton task show {}", task.id);
+        let file = ctx.layout()?.root().join(file_path(task.status, &task.id));
+        let hint = way_back(ctx, ui, refused, &std::path::absolute(&file).unwrap_or(file), &task.id);
         return Err(CliError::new(Code::TaskField, refused.as_str()).hint(hint).into());
     }
     print(ui, &task, &papers)
 }
 
+/// The command that puts what was not taken in back into the task's file, and opens it there where an editor is set.
+fn way_back(ctx: &Context, ui: &Ui, refused: &str, file: &Path, id: &TaskId) -> String {
+    let Some((_, kept)) = refused.rsplit_once("it is kept in ") else {
+        return format!("baton task show {id}");
+    };
+    let copy = format!("cp {} {}", shell::path(Path::new(kept)), shell::path(file));
+    let has_editor = ctx.env.get("VISUAL").or_else(|| ctx.env.get("EDITOR")).is_some();
+    if has_editor { format!("{copy} && {}", ui.command(&format!("baton task edit {id}"))) } else { copy }
+}
+
 /// Opens the task's file, and has what was saved taken in by whoever owns the data directory then.
-fn open_editor(ctx: &Context, args: &TaskEdit) -> Ended {
+fn open_editor(ctx: &Context, ui: &Ui, args: &TaskEdit) -> Ended {
     let read = ctx.board()?;
     let id = find(&read.board, &args.name.task)?;
     let status = read.board.get(&id).map(|task| task.status);
@@ -89,10 +108,20 @@ fn open_editor(ctx: &Context, args: &TaskEdit) -> Ended {
     }
     let me = std::env::current_exe().map_err(fail)?;
     let root = read.visit.layout.root().to_owned();
-    let ended = Command::new(me)
-        .args(["task", "edit", id.as_str(), "--no-editor", "--data-dir"])
-        .arg(root)
-        .status()
-        .map_err(fail)?;
-    Ok(if ended.success() { Exit::Ok } else { Exit::Unexpected })
+    let mut again = Command::new(me);
+    again.args(["task", "edit", id.as_str(), "--no-editor"]);
+    if ui.json {
+        again.arg("--json");
+    }
+    if ui.is_quiet() {
+        again.arg("--quiet");
+    }
+    // Named as it was for this command, so that what it tells to type next is no longer than it must be.
+    if ui.command("baton") == "baton" {
+        again.env("BATON_DATA_DIR", root);
+    } else {
+        again.arg("--data-dir").arg(root);
+    }
+    let ended = again.status().map_err(fail)?;
+    Ok(ended.code().and_then(Exit::of).unwrap_or(Exit::Unexpected))
 }

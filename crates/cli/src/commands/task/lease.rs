@@ -3,23 +3,26 @@
 use baton_core::task::decide::Holder;
 use serde_json::json;
 
-use super::change;
+use super::{change, named};
 use crate::commands::Ended;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::task_args::{TaskClaim, TaskHolder};
-use crate::tasks::find;
 use crate::ui::Ui;
 use crate::ui::time::exact;
 
 pub(super) fn claim(ctx: &Context, ui: &mut Ui, args: &TaskClaim) -> Ended {
     let ttl_ms = args.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
     let tasks = ctx.tasks(ui)?;
-    let answer = tasks
-        .look(|board| find(board, &args.name.task))
-        .map_err(Into::into)
-        .and_then(|found| Ok(tasks.claim(&found?, &args.agent, ttl_ms, None)?));
+    let mut offered_to = None;
+    let answer = named(&tasks, &args.name.task, |id| {
+        offered_to = tasks.look(|board| board.get(&id).and_then(|task| task.routing.agent.clone()))?;
+        tasks.claim(&id, &args.agent, ttl_ms, None)
+    });
     let claimed = tasks.finish(ui, answer)?;
+    if let Some(other) = offered_to.filter(|other| *other != args.agent) {
+        ui.warn(&format!("{} was offered to {other}; {} has it now", claimed.task, args.agent));
+    }
     let lease = &claimed.lease;
     if ui.json {
         ui.object(&json!({
@@ -41,8 +44,7 @@ pub(super) fn claim(ctx: &Context, ui: &mut Ui, args: &TaskClaim) -> Ended {
 
 pub(super) fn beat(ctx: &Context, ui: &mut Ui, args: &TaskHolder) -> Ended {
     let tasks = ctx.tasks(ui)?;
-    let answer = tasks.look(|board| find(board, &args.name.task)).map_err(Into::into).and_then(|found| {
-        let task = found?;
+    let answer = named(&tasks, &args.name.task, |task| {
         let holder =
             Holder { task: task.clone(), agent: args.agent.clone(), fence: args.fence, beaten_until: None };
         Ok((task, tasks.beat(&holder)?))

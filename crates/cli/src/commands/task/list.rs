@@ -26,6 +26,13 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskLs) -> Ended {
         let board = tasks.finish(ui, answer)?;
         return show(ui, &board, args);
     }
+    let unfinished = read.unfinished();
+    if !unfinished.is_empty() {
+        let tasks = ctx.tasks(ui)?;
+        let answer = tasks.look_at(&unfinished).and_then(|()| tasks.look(Board::clone)).map_err(Into::into);
+        let board = tasks.finish(ui, answer)?;
+        return show(ui, &board, args);
+    }
     show(ui, &read.board, args)
 }
 

@@ -14,9 +14,11 @@ use serde_json::Value;
 
 use crate::commands::Ended;
 use crate::context::Context;
+use crate::error::{CliError, Stop};
 use crate::exit::Exit;
 use crate::task_args::Task as Command;
-use crate::tasks::{Tasks, find};
+use crate::task_names::find;
+use crate::tasks::Tasks;
 use crate::ui::Ui;
 use crate::ui::text::printable;
 
@@ -53,10 +55,22 @@ pub(super) fn change(
     ask: impl FnOnce(&Tasks, TaskId) -> Result<(Task, Papers), Fault>,
 ) -> Ended {
     let tasks = ctx.tasks(ui)?;
-    let answer =
-        tasks.look(|board| find(board, name)).map_err(Into::into).and_then(|found| Ok(ask(&tasks, found?)?));
+    let answer = named(&tasks, name, |id| ask(&tasks, id));
     let (task, papers) = tasks.finish(ui, answer)?;
     print(ui, &task, &papers)
+}
+
+/// Asks for something about the task that a text names; where that is refused, the hint is about that task.
+pub(super) fn named<T>(
+    tasks: &Tasks,
+    name: &str,
+    ask: impl FnOnce(TaskId) -> Result<T, Fault>,
+) -> Result<T, Stop> {
+    let id = tasks.look(|board| find(board, name))??;
+    ask(id.clone()).map_err(|fault| {
+        let task = tasks.look(|board| board.get(&id).cloned()).ok().flatten();
+        CliError::about(fault, &id, task.as_ref()).into()
+    })
 }
 
 /// A task after something was done to it.

@@ -7,9 +7,11 @@ use serde_json::Value;
 use super::to_json;
 use crate::commands::Ended;
 use crate::context::Context;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::read_text;
 use crate::task_args::TaskNew;
+use crate::task_names::other;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
@@ -22,6 +24,17 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
     for (key, time) in ttls.into_iter().filter_map(|(key, time)| Some((key, time?))) {
         metadata.insert(key.to_owned(), baton_core::duration::format(time).into());
     }
+    let tasks = ctx.tasks(ui)?;
+    let others = tasks.look(|board| {
+        let parent = args.parent.as_deref().map(|text| other(board, text)).transpose()?;
+        let depends_on =
+            args.depends_on.iter().map(|text| other(board, text)).collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, CliError>((parent, depends_on))
+    });
+    let (parent, depends_on) = match others.map_err(CliError::from).and_then(|others| others) {
+        Ok(others) => others,
+        Err(error) => return tasks.finish(ui, Err(error.into())),
+    };
     let new = New {
         id: args.id,
         body,
@@ -29,13 +42,12 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         phase: args.phase,
         priority: args.priority,
         routing: Routing { agent: args.agent, role: args.role.map(|role| role.to_string()), tags: args.tag },
-        depends_on: args.depends_on,
-        parent: args.parent,
+        depends_on,
+        parent,
         guarded: args.guarded,
         metadata,
         ..New::titled(args.title)
     };
-    let tasks = ctx.tasks(ui)?;
     let made = tasks.create(&new).map_err(Into::into);
     let (task, papers) = tasks.finish(ui, made)?;
     if ui.json {

@@ -9,11 +9,13 @@ use baton_store::tasks::{Document, table};
 
 use super::to_json;
 use crate::commands::Ended;
+use crate::commands::standing::{Ci, ci_runs};
 use crate::context::{Context, disk};
 use crate::error::Stop;
 use crate::exit::Exit;
 use crate::task_args::TaskName;
-use crate::tasks::find;
+use crate::task_names::find;
+use crate::tasks::is_elsewhere;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::{count, printable, printable_lines};
@@ -21,12 +23,15 @@ use crate::ui::time::{ago, duration};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
     if let Some((task, body)) = look_up(ctx, args)? {
-        return show_alone(ui, &task, &body);
+        return show_alone(ctx, ui, &task, &body);
     }
     let read = ctx.board()?;
     let found = find(&read.board, &args.task);
     let is_edited = match &found {
-        Ok(id) => !read.edited(read.board.get(id).into_iter()).is_empty(),
+        Ok(id) => read.board.get(id).is_some_and(|task| {
+            let is_edited = !read.edited(std::iter::once(task)).is_empty();
+            is_edited || read.is_elsewhere(task) || read.unfinished().contains(id)
+        }),
         // Somebody may have put its file there a moment ago.
         Err(_) => read.has_strangers(),
     };
@@ -36,7 +41,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
     let id = found?;
     let Some(task) = read.board.get(&id) else { return Ok(Exit::NotFound) };
     let papers = read.papers(task)?;
-    show(ui, &read.board, task, &papers)
+    show(ctx, ui, &read.board, task, &papers)
 }
 
 /// The task as it was saved, where that is how it stands and nobody has changed its file: no other task is read for it.
@@ -48,7 +53,11 @@ fn look_up(ctx: &Context, args: &TaskName) -> Result<Option<(Task, String)>, Sto
     let max = TASK_FILE_BYTES_MAX as u64;
     match tree.read(&file_path(files.status, &id), max) {
         Ok((bytes, stamp))
-            if stamp == files.stamp && files.rev == task.rev() && task.depends_on.is_empty() =>
+            if stamp == files.stamp
+                && files.rev == task.rev()
+                && !files.has_leftovers
+                && task.depends_on.is_empty()
+                && !is_elsewhere(&tree, &task) =>
         {
             Ok(Document::parse(&bytes).ok().map(|document| (task, document.body().to_owned())))
         }
@@ -56,10 +65,10 @@ fn look_up(ctx: &Context, args: &TaskName) -> Result<Option<(Task, String)>, Sto
     }
 }
 
-fn show_alone(ui: &mut Ui, task: &Task, body: &str) -> Ended {
+fn show_alone(ctx: &Context, ui: &mut Ui, task: &Task, body: &str) -> Ended {
     let (text, log) = worklog::split(body);
     let papers = Papers { text, log, ..Papers::default() };
-    show(ui, &Board::default(), task, &papers)
+    show(ctx, ui, &Board::default(), task, &papers)
 }
 
 /// A person changed the file: that is taken in first, and then shown.
@@ -73,10 +82,10 @@ fn take_in(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
         Ok::<_, Stop>((board, task, papers))
     })();
     let (board, task, papers) = tasks.finish(ui, answer)?;
-    show(ui, &board, &task, &papers)
+    show(ctx, ui, &board, &task, &papers)
 }
 
-fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
+fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
     if ui.json {
         ui.object(&to_json(task, papers))?;
         return Ok(Exit::Ok);
@@ -123,20 +132,30 @@ fn show(ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
         ui.line("")?;
         ui.line(printable_lines(&body).trim_end())?;
     }
-    let is_waiting = board.open_dependencies(task).next().is_some();
-    let next = match task.status {
-        Status::Backlog => Some(format!("baton task move {} ready --reason \"worth doing now\"", task.id)),
-        Status::Ready if is_waiting => None,
-        Status::Ready => Some(format!("baton task claim {} --agent NAME", task.id)),
-        Status::Review if task.phase == Phase::CiPending => {
-            Some(format!("baton ci report {} --passed", task.id))
-        }
-        Status::Review => Some(format!("baton task approve {}", task.id)),
-        Status::Deadletter => Some(format!("baton task retry {}", task.id)),
-        Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => None,
-    };
-    if let Some(next) = next {
-        ui.hint(&next);
-    }
+    next(ctx, board, task).iter().for_each(|step| ui.hint(step));
     Ok(Exit::Ok)
+}
+
+/// What to type next about a task; of several one is chosen.
+fn next(ctx: &Context, board: &Board, task: &Task) -> Vec<String> {
+    let id = &task.id;
+    let waits_for = board.open_dependencies(task).next();
+    match task.status {
+        Status::Backlog => vec![format!("baton task move {id} ready --reason \"worth doing now\"")],
+        Status::Ready | Status::Blocked if let Some(other) = waits_for => {
+            vec![format!("baton task show {other}")]
+        }
+        Status::Ready => vec![format!("baton task claim {id} --agent NAME")],
+        Status::Blocked => vec![format!("baton task move {id} ready --reason \"…\"")],
+        Status::Review if task.phase == Phase::CiPending => match ci_runs(ctx) {
+            Ci::Here => Vec::new(),
+            Ci::WhenServed => vec!["baton serve".to_owned()],
+            Ci::Elsewhere => {
+                ["--passed", "--failed"].map(|found| format!("baton ci report {id} {found}")).to_vec()
+            }
+        },
+        Status::Review => vec![format!("baton task approve {id}")],
+        Status::Deadletter => vec![format!("baton task retry {id}")],
+        Status::InProgress | Status::Done | Status::Cancelled => Vec::new(),
+    }
 }

@@ -22,7 +22,7 @@ use crate::ui::text::{bytes, count};
 use crate::ui::{Ui, output_error};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
-    let trace = ids::trace(&ctx.visit()?.reader, &args.id.trace)?;
+    let trace = ids::trace_of(&ctx.visit()?, &args.id.trace)?;
     if args.output == Path::new("-") {
         if ui.json {
             let what = "-o - writes the bundle itself to standard output; --json has no room beside it";

@@ -18,7 +18,7 @@ use crate::ui::time::exact;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, id: &str) -> Ended {
     let visit = ctx.visit()?;
-    let trace = ids::trace(&visit.reader, id)?;
+    let trace = ids::trace_of(&visit, id)?;
     let Some(summary) = visit.reader.trace(trace) else { return Ok(Exit::Ok) };
     if ui.json {
         // Written piece by piece: a trace may be larger than memory.

@@ -150,7 +150,7 @@ fn trace(ctx: &Context, text: &str) -> Result<Source, CliError> {
             return Ok(Source::Trace(layout, id));
         }
     }
-    let trace = ids::trace(&opened?.reader, text)?;
+    let trace = ids::trace_of(&opened?, text)?;
     Ok(Source::Trace(layout, trace))
 }
 

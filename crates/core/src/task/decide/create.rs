@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::edit::expect_metadata;
+use super::edit::{expect_metadata, read_routing};
 use super::{Decided, Ids, Moment, expect_text, system};
 use crate::event::{Actor, ArtifactRef, Event, Payload};
 use crate::ids::TaskId;
 use crate::limits::{BODY_BYTES_MAX, DEPENDENCIES_MAX, TITLE_CHARS_MAX};
 use crate::task::event::Created;
 use crate::task::{Board, Phase, Priority, Refusal, Routing, Status, TaskEvent};
+use crate::time::Timestamp;
 
 /// What a new task is to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +96,11 @@ impl Board {
         if self.get(&id).is_some() {
             return Err(Refusal::Exists(id));
         }
+        // Not in the id itself: a ledger that has such a one stays readable.
+        if Timestamp::from_rfc3339(&format!("{}T00:00:00Z", id.parts().0)).is_err() {
+            let expected = "TASK-YYYY-MM-DD-NNN with a date that there is".to_owned();
+            return Err(Refusal::Field { field: "id", expected, got: id.to_string() });
+        }
         if !matches!(new.status, Status::Backlog | Status::Ready) {
             let expected = "backlog or ready for a new task".to_owned();
             return Err(Refusal::Field { field: "status", expected, got: new.status.to_string() });
@@ -105,6 +111,8 @@ impl Board {
         }
         self.expect_dependencies(&id, &new.depends_on)?;
         expect_metadata(&new.metadata, None)?;
+        // What an edit could not say, a new task cannot either.
+        read_routing(&new.routing.to_json())?;
         if let Some(parent) = new.parent.as_ref().filter(|parent| self.get(parent).is_none()) {
             return Err(Refusal::ParentNotFound(parent.clone()));
         }

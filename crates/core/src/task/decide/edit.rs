@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::create::expect_fitting;
 use super::{Act, Decided, Moment};
 use crate::event::{Actor, ArtifactRef};
-use crate::ids::{AgentName, TaskId};
+use crate::ids::{AgentName, Digest, TaskId};
 use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN, METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use crate::task::event::{EditRefused, Edited};
 use crate::task::{Board, Priority, Refusal, Routing, Task, TaskEvent};
@@ -27,7 +27,7 @@ pub struct RefusedEdit {
     pub reason: String,
     /// Where the person's version is kept.
     pub quarantine: Option<String>,
-    pub file: Option<ArtifactRef>,
+    pub digest: Option<Digest>,
 }
 
 /// The keys of a task's file that a person may change, and the two parts of its body.
@@ -63,9 +63,10 @@ impl Board {
         let event = TaskEvent::EditRefused(EditRefused {
             reason: refused.reason.clone(),
             quarantine: refused.quarantine.clone(),
+            digest: refused.digest,
             layout: None,
         });
-        act.emit_with(by, &event, refused.file.iter().cloned().collect());
+        act.emit(by, &event);
         Ok(act.done())
     }
 
@@ -74,7 +75,7 @@ impl Board {
         let refuse = |field: &'static str, expected: &str| Refusal::Field {
             field,
             expected: expected.to_owned(),
-            got: value.to_string().chars().take(80).collect(),
+            got: shown(value),
         };
         match key {
             "title" => {
@@ -134,6 +135,12 @@ impl Board {
     }
 }
 
+/// What came, cut short. A text stands without the quotes of JSON: whoever prints it puts its own around it.
+fn shown(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.chars().take(80).collect()
+}
+
 /// A body that ends in a work log is a text and a log: there is one such section.
 fn with_log_apart(fields: &Map<String, Value>) -> Map<String, Value> {
     let mut fields = fields.clone();
@@ -154,7 +161,7 @@ pub(super) fn expect_metadata(map: &Map<String, Value>, task: Option<&Task>) -> 
     let refuse = |expected: String, got: Option<&Value>| Refusal::Field {
         field: "metadata",
         expected,
-        got: got.map(ToString::to_string).unwrap_or_default().chars().take(80).collect(),
+        got: got.map(shown).unwrap_or_default(),
     };
     let bytes = map.iter().map(|(key, value)| key.len() + value.to_string().len()).sum::<usize>();
     if bytes > METADATA_BYTES_MAX {
@@ -199,7 +206,7 @@ pub fn read_routing(value: &Value) -> Result<Routing, Refusal> {
     let refuse = |expected: &str| Refusal::Field {
         field: "routing",
         expected: expected.to_owned(),
-        got: value.to_string().chars().take(80).collect(),
+        got: shown(value),
     };
     let map = value.as_object().ok_or_else(|| refuse("a mapping of agent, role and tags"))?;
     if let Some(unknown) = map.keys().find(|key| !matches!(key.as_str(), "agent" | "role" | "tags")) {

@@ -1,12 +1,11 @@
 //! The gates that no agent opens for itself: the verdict of CI, and a person's yes or no.
 
-use serde_json::Value;
-
-use super::{Act, Decided, Moment, Rules, expect_text, system};
+use super::recover::{Failed, Rules, fail_attempt};
+use super::{Act, Decided, Moment, expect_text, system};
 use crate::event::{Actor, ArtifactRef};
 use crate::ids::TaskId;
 use crate::limits::REASON_CHARS_MAX;
-use crate::task::event::{Approved, AttemptFailed, CiReported, Rejected, Transitioned};
+use crate::task::event::{Approved, CiReported, Rejected, Transitioned};
 use crate::task::{Board, Phase, Refusal, Status, TaskEvent};
 use crate::time::Timestamp;
 
@@ -44,7 +43,7 @@ pub struct Reject {
 impl Board {
     /// Takes the verdict on a task in CI_PENDING, of Baton's own run or of someone who may report it.
     ///
-    /// Work that is sent back was a failed attempt: after the last one a person is asked, or an agent and its checks would go on for ever.
+    /// Work that is sent back was a failed attempt, like any other: an agent and its checks do not go on for ever.
     pub fn ci(
         &self,
         verdict: &CiVerdict,
@@ -53,9 +52,11 @@ impl Board {
         moment: Moment,
     ) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &verdict.task, moment)?;
-        let is_another = verdict.since.is_some_and(|since| since != act.task.last_transition_at);
+        if verdict.since.is_some_and(|since| since != act.task.last_transition_at) {
+            return Err(Refusal::LateVerdict);
+        }
         // A task that was cancelled or given up keeps its phase, and waits for nothing.
-        if act.task.phase != Phase::CiPending || act.task.status != Status::Review || is_another {
+        if act.task.phase != Phase::CiPending || act.task.status != Status::Review {
             return Err(Refusal::NotInCi { status: act.task.status, phase: act.task.phase });
         }
         let reported = TaskEvent::CiReported(CiReported {
@@ -65,20 +66,18 @@ impl Board {
         });
         act.emit_with(by, &reported, verdict.log.iter().cloned().collect());
         let by = system();
-        if verdict.rework && !verdict.passed {
-            let (attempts, run_id) = (act.task.attempts + 1, act.task.run.as_ref().map(|run| run.id));
-            let reason = "ci_failed".to_owned();
-            let failed = AttemptFailed { attempts, reason, termination: Value::Null, run_id };
-            act.emit(&by, &TaskEvent::AttemptFailed(failed));
-        }
         if verdict.passed {
             act.change_phase(&by, Phase::ReadyForReview, None);
             if !act.task.is_review_required() && act.expect_dependencies_done().is_ok() {
                 act.go(&by, Status::Done, "ci_passed");
             }
-        } else if verdict.rework && act.task.attempts < rules.max_attempts {
+        } else if verdict.rework {
             act.change_phase(&by, Phase::Implementation, None);
-            act.go(&by, Status::Ready, "ci_failed");
+            if act.task.attempts + 1 >= rules.max_attempts {
+                // Nothing is given up from review.
+                act.go(&by, Status::Ready, "ci_failed");
+            }
+            fail_attempt(&mut act, &Failed::after_its_run("ci_failed"), rules, moment.seed);
         } else {
             let why = if verdict.reason.is_empty() { "ci_failed" } else { &verdict.reason };
             let moved = Transitioned {

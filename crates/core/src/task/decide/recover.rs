@@ -141,6 +141,13 @@ pub(crate) struct Failed<'a> {
     termination: Value,
 }
 
+impl<'a> Failed<'a> {
+    /// What became of the work after its run had ended well.
+    pub(super) fn after_its_run(cause: &'a str) -> Self {
+        Failed { run_id: None, cause, reason: cause, is_permanent: false, termination: Value::Null }
+    }
+}
+
 /// A session of Baton's own that worked on a task and has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionEnded {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ids::{Digest, Token};
+use crate::limits::{TAG_CHARS_MAX, TAGS_MAX};
 use crate::protocol::exit_signal::{ExitReason, ExitSignal};
 use crate::protocol::{self, Reason, Rejection};
 use crate::task::Outcome;
@@ -371,7 +372,7 @@ fn a_person_does_not_move_past_ci_by_accident() {
 }
 
 #[test]
-fn work_that_ci_sends_back_is_a_failed_attempt_and_the_last_one_asks_a_person() {
+fn work_that_ci_sends_back_is_a_failed_attempt_like_any_other() {
     let mut desk = Desk::new();
     desk.rules.has_ci = true;
     let id = desk.task(|_| {});
@@ -379,15 +380,13 @@ fn work_that_ci_sends_back_is_a_failed_attempt_and_the_last_one_asks_a_person() 
         desk.claim(&id, "ada").unwrap();
         desk.exit(&id, ExitReason::Completed, None, None).unwrap();
         desk.ci(&id, |verdict| verdict.rework = true).unwrap();
-        assert_eq!(desk.board.get(&id).unwrap().attempts, attempt);
-        let expected = match attempt {
-            1 | 2 => (Status::Ready, Phase::Implementation),
-            _ => (Status::Blocked, Phase::Blocked),
-        };
-        assert_eq!(desk.stands(&id), expected, "attempt {attempt}");
+        let task = desk.board.get(&id).unwrap();
+        assert_eq!((task.attempts, task.phase), (attempt, Phase::Implementation));
+        assert_eq!(task.status, if attempt < 3 { Status::Ready } else { Status::Deadletter });
+        assert_eq!(task.not_before.is_some(), attempt < 3, "another one after a while");
+        let ended = task.run.as_ref().and_then(|run| run.ended.clone()).unwrap();
+        assert!(!ended.failed, "the run itself ended well: {ended:?}");
     }
-    desk.move_to(&id, Status::Ready, "try another way").unwrap();
-    assert_eq!(desk.board.get(&id).unwrap().attempts, 0);
 }
 
 #[test]
@@ -401,7 +400,7 @@ fn a_verdict_counts_only_for_the_wait_that_its_run_began_with() {
     desk.move_to(&id, Status::Review, "go on").unwrap();
     assert_eq!(desk.stands(&id), (Status::Review, Phase::CiPending));
     let late = desk.ci(&id, |verdict| (verdict.passed, verdict.since) = (true, Some(first)));
-    assert!(matches!(late, Err(Refusal::NotInCi { .. })), "{late:?}");
+    assert_eq!(late, Err(Refusal::LateVerdict));
     let now = desk.board.get(&id).unwrap().last_transition_at;
     desk.ci(&id, |verdict| (verdict.passed, verdict.since) = (true, Some(now))).unwrap();
 }
@@ -461,5 +460,32 @@ fn what_is_stored_of_a_signal_is_what_the_guide_of_it_says() {
     let stored = desk.board.submit(&submit, moment).unwrap().decided.events[0].payload.fields().into_owned();
     for (key, value) in AgentSessionCompleted::from_exit_signal(run, "ada", signal).unwrap().fields() {
         assert_eq!(stored.get(&key), Some(&value), "{key}");
+    }
+}
+
+#[test]
+fn a_new_task_has_no_more_and_no_longer_tags_than_an_edit_could_give_it_and_a_date_that_there_is() {
+    let mut desk = Desk::new();
+    let moment = desk.moment();
+    let create = |change: &dyn Fn(&mut New)| {
+        let mut new = New::titled("work");
+        change(&mut new);
+        desk.board.create(&new, &operator(), moment)
+    };
+    let tags = |tags: Vec<String>| create(&|new| new.routing.tags = tags.clone());
+    assert!(tags(vec!["é".repeat(TAG_CHARS_MAX)]).is_ok());
+    assert!(tags(vec!["t".to_owned(); TAGS_MAX]).is_ok());
+    for wrong in
+        [vec!["é".repeat(TAG_CHARS_MAX + 1)], vec!["t".to_owned(); TAGS_MAX + 1], vec![String::new()]]
+    {
+        let refused = tags(wrong).unwrap_err();
+        assert!(matches!(refused, Refusal::Field { field: "routing", .. }), "{refused}");
+    }
+    let named = |id: &str| create(&|new| new.id = Some(id.parse().unwrap()));
+    assert!(named("TASK-2024-02-29-001").is_ok());
+    for id in ["TASK-2026-99-99-001", "TASK-2026-02-29-001", "TASK-2026-00-10-abcd"] {
+        let refused = named(id).unwrap_err();
+        assert!(matches!(refused, Refusal::Field { field: "id", .. }), "{refused}");
+        assert!(refused.to_string().contains("TASK-YYYY-MM-DD"), "{refused}");
     }
 }
