@@ -13,6 +13,7 @@ pub mod notify;
 pub mod occupancy;
 pub mod process;
 pub mod scheduler;
+pub mod session;
 pub mod watch;
 
 pub use engine::{Engine, Fault, Ground, Settings};

@@ -11,6 +11,16 @@ pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of what an agent writes beside its protocol, in each of two files.
 pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
 
+/// What a session said last that is kept for whoever follows: by number, and by size in bytes.
+pub const FEED_ITEMS_MAX: usize = 2048;
+pub const FEED_BYTES_MAX: usize = 512 << 10;
+
+/// What waits in a session's mailbox. Beyond that an agent is held back.
+pub const MAILBOX_MAX: usize = 256;
+
+/// Largest transcript, in bytes. What an agent says beyond that is seen and not kept.
+pub const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
+
 /// First bytes of a command's output that are kept in memory: what it started with.
 pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;
 

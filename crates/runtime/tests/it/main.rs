@@ -10,6 +10,7 @@ mod files;
 mod notify;
 mod process;
 mod receiver;
+mod session;
 mod sim;
 mod support;
 mod world;

@@ -1,0 +1,124 @@
+//! What a decision asks for, done. What comes of it is another input, by way of the mailbox.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use baton_core::ids::{HookRunId, StreamId};
+use baton_core::session::{Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd};
+use baton_store::AppendError;
+use serde_json::{Map, Value, json};
+
+use super::actor::{Letter, Running, Stream, gone};
+use super::hook_run::HookRunner;
+use crate::harness::Failure;
+
+impl Running {
+    pub(super) fn act(&mut self, effect: Effect) -> Result<(), AppendError> {
+        match effect {
+            Effect::SpawnHarness => self.spawn(),
+            Effect::SendToHarness { stream, sent, .. } => {
+                self.send(stream, sent);
+                Ok(())
+            }
+            Effect::RunHook { run, hook, .. } => {
+                self.run_hook(run, hook);
+                Ok(())
+            }
+            Effect::CancelRuns { .. } => {
+                self.hooks_stop.store(true, Ordering::Relaxed);
+                self.hooks_stop = Arc::default();
+                Ok(())
+            }
+            Effect::AnswerPermission { id, answer } => {
+                self.permissions.retain(|(_, waiting)| *waiting != id);
+                if let Some(harness) = &mut self.harness {
+                    harness.answer(&id, &answer);
+                }
+                Ok(())
+            }
+            Effect::SetTimer { at, target } => {
+                self.retry = Some((at, target));
+                Ok(())
+            }
+            Effect::ExpirePermission { at, id } => {
+                self.permissions.push((at, id));
+                Ok(())
+            }
+            Effect::StopHarness => {
+                self.is_stopping = true;
+                self.stop_harness();
+                match self.harness {
+                    Some(_) => Ok(()),
+                    // There is nothing to wait for.
+                    None => self.end(gone(ProcessEnd::Exited(0), true)),
+                }
+            }
+            // The agents of this harness run their own tools.
+            Effect::ExecuteTools { .. } => Ok(()),
+        }
+    }
+
+    pub(super) fn spawn(&mut self) -> Result<(), AppendError> {
+        let mailbox = self.mailbox.clone();
+        // Full means that the agent is held back; gone means that nobody listens any more.
+        let tell = Box::new(move |told| drop(mailbox.send(Letter::Told(told))));
+        let none: Box<dyn FnOnce(_) -> _ + Send> = Box::new(|_| Err(std::io::ErrorKind::Unsupported.into()));
+        let spawn = std::mem::replace(&mut self.start.spawn, none);
+        match spawn(tell) {
+            Ok(harness) => {
+                self.harness = Some(harness);
+                Ok(())
+            }
+            Err(error) => self.end(gone(ProcessEnd::NotSpawned(error.to_string()), false)),
+        }
+    }
+
+    pub(super) fn send(&mut self, stream: StreamId, sent: Sent) {
+        self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
+        match sent {
+            Sent::Prompt(text) => {
+                let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
+                let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
+                self.sent = vec![text];
+            }
+            Sent::ToolOutputs | Sent::Again => {}
+        }
+        let failed = match &mut self.harness {
+            Some(harness) => harness.prompt(&self.sent).err(),
+            None => Some(Failure::new("there is no agent")),
+        };
+        if let Some(failure) = failed {
+            let end = StreamEnd::Failed { message: failure.message, retryable: failure.retryable };
+            // Through the mailbox: this decision is not done with yet.
+            let _ = self.mailbox.try_send(Letter::Input(Input::StreamEnded(end)));
+        }
+    }
+
+    pub(super) fn run_hook(&mut self, run: HookRunId, hook: usize) {
+        let Some(hook) = self.machine.rules().hooks.get(hook).cloned() else { return };
+        let tools: Vec<Value> =
+            self.machine.calls().filter_map(|(_, run)| serde_json::to_value(run).ok()).collect();
+        let session = self.start.id.to_string();
+        let runner = HookRunner {
+            run,
+            env: vec![("BATON_SESSION_ID".to_owned(), session.clone())],
+            told: json!({"sessionId": session, "hook": hook.name, "toolRuns": tools}),
+            hook,
+            workspace: self.start.workspace.clone(),
+            stop: self.hooks_stop.clone(),
+        };
+        let mailbox = self.mailbox.clone();
+        let work = move || runner.run(&|input| drop(mailbox.send(Letter::Input(input))));
+        if std::thread::Builder::new().name("hook".into()).spawn(work).is_err() {
+            let error = Some("no thread for it".to_owned());
+            let failed = Input::HookCompleted { run, status: RunStatus::Failed, error, output: None };
+            let _ = self.mailbox.try_send(Letter::Input(failed));
+        }
+    }
+
+    pub(super) fn stop_harness(&mut self) {
+        if let Some(harness) = &mut self.harness {
+            harness.stop();
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! One session's owner: a thread with a mailbox. What comes is translated, decided, recorded, told and done, in this order and one at a time.
+//!
+//! Deadlines are this thread's too: the handshake, silence in a turn, permissions that nobody answers, waits before another attempt. Nothing in any
+//! protocol supplies them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use baton_core::Timestamp;
+use baton_core::ids::{SessionId, StreamId};
+use baton_core::session::{
+    Answer, Cause, Decision, Ended, Input, Machine, ProcessEnd, RetryTarget, Rules, SessionEndedData,
+    StateKind, Stated, View,
+};
+use baton_store::AppendError;
+use serde_json::{Map, Value, json};
+
+use super::feed::{Channel, Feed};
+use super::recorder::Recorder;
+use super::transcript::Transcript;
+use crate::agent::Exit;
+use crate::clock::Clock;
+use crate::harness::{Failure, Harness, Told};
+use crate::limits::MAILBOX_MAX;
+
+/// Everything that a session begins with.
+pub struct Start {
+    pub id: SessionId,
+    pub agent: String,
+    pub harness: &'static str,
+    pub rules: Rules,
+    pub recorder: Recorder,
+    pub transcript: Transcript,
+    pub workspace: PathBuf,
+    pub deadlines: Deadlines,
+    pub clock: Arc<dyn Clock>,
+    /// Starts the agent, told by way of the function.
+    pub spawn: Box<dyn FnOnce(Box<dyn Fn(Told) + Send + Sync>) -> std::io::Result<Box<dyn Harness>> + Send>,
+}
+
+impl std::fmt::Debug for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start").field("id", &self.id).field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+/// How long is waited for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// From the start of the process until it takes input.
+    pub handshake: Duration,
+    /// In a turn, without a word.
+    pub inactivity: Duration,
+}
+
+/// What is asked of a session from outside.
+#[derive(Debug)]
+pub enum Ask {
+    Send(String),
+    Stop,
+    Permit { id: String, answer: Answer, by: String },
+    RetryTool(baton_core::ids::ToolRunId),
+    RetryHook(baton_core::ids::HookRunId),
+}
+
+/// One thing for the mailbox.
+pub(super) enum Letter {
+    Told(Told),
+    Input(Input),
+    /// With a place for the answer: whether it was taken, or why not.
+    Ask(Ask, SyncSender<Result<(), String>>),
+}
+
+/// A session that runs, as others hold it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    id: SessionId,
+    mailbox: SyncSender<Letter>,
+    feed: Arc<Feed>,
+}
+
+impl std::fmt::Debug for Letter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Letter::Told(told) => told.fmt(f),
+            Letter::Input(input) => input.fmt(f),
+            Letter::Ask(ask, _) => ask.fmt(f),
+        }
+    }
+}
+
+impl Handle {
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Asks for something and waits until it is recorded, or refused.
+    pub fn ask(&self, ask: Ask) -> Result<(), String> {
+        let (answer, answered) = sync_channel(1);
+        let over = || "the session has ended".to_owned();
+        self.mailbox.send(Letter::Ask(ask, answer)).map_err(|_| over())?;
+        answered.recv().unwrap_or_else(|_| Err(over()))
+    }
+}
+
+/// The owner.
+#[derive(Debug)]
+pub struct Actor;
+
+impl Actor {
+    /// Starts a session. It goes on by itself until its agent has ended; `ended` is told how.
+    pub fn start(
+        start: Start,
+        ended: impl FnOnce(&SessionEndedData, &View) + Send + 'static,
+    ) -> std::io::Result<Handle> {
+        let (mailbox, letters) = sync_channel(MAILBOX_MAX);
+        let feed = Arc::new(Feed::default());
+        let handle = Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone() };
+        let running = Running::new(start, mailbox, feed);
+        std::thread::Builder::new().name("session".into()).spawn(move || running.run(&letters, ended))?;
+        Ok(handle)
+    }
+}
+
+/// What is going on in the answer of the moment.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: StreamId,
+    pub(super) seq: u64,
+    pub(super) is_over: bool,
+}
+
+/// A session as its own thread sees it.
+pub(super) struct Running {
+    pub(super) start: Start,
+    pub(super) machine: Machine,
+    pub(super) view: View,
+    pub(super) mailbox: SyncSender<Letter>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) harness: Option<Box<dyn Harness>>,
+    /// What was sent last, for another attempt.
+    pub(super) sent: Vec<String>,
+    pub(super) stream: Option<Stream>,
+    pub(super) retry: Option<(Timestamp, RetryTarget)>,
+    pub(super) permissions: Vec<(Timestamp, String)>,
+    /// When silence is too long: of a handshake, or of a turn.
+    pub(super) silence: Option<(Instant, &'static str)>,
+    pub(super) hooks_stop: Arc<AtomicBool>,
+    pub(super) began: Instant,
+    pub(super) last_tool: Option<String>,
+    /// What was said of the end before it came.
+    pub(super) blamed: Option<Failure>,
+    pub(super) is_stopping: bool,
+    pub(super) ended: Option<SessionEndedData>,
+}
+
+impl Running {
+    fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>) -> Self {
+        Running {
+            machine: Machine::new(start.id, start.rules.clone()),
+            start,
+            view: View::default(),
+            mailbox,
+            feed,
+            harness: None,
+            sent: Vec::new(),
+            stream: None,
+            retry: None,
+            permissions: Vec::new(),
+            silence: None,
+            hooks_stop: Arc::default(),
+            began: Instant::now(),
+            last_tool: None,
+            blamed: None,
+            is_stopping: false,
+            ended: None,
+        }
+    }
+
+    fn run(mut self, letters: &Receiver<Letter>, ended: impl FnOnce(&SessionEndedData, &View)) {
+        let began = self.begin();
+        let mut went = began;
+        while went.is_ok() && self.ended.is_none() {
+            went = match letters.recv_timeout(self.next_deadline()) {
+                Ok(letter) => self.take(letter),
+                Err(RecvTimeoutError::Timeout) => self.do_what_is_due(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+        }
+        if let Err(error) = went {
+            // Without the ledger nothing may be done any more, and nothing is: the agent is ended.
+            self.abandon(&error.to_string());
+        }
+        if let Some(data) = &self.ended {
+            ended(data, &self.view);
+        }
+        self.feed.end();
+    }
+
+    fn begin(&mut self) -> Result<(), AppendError> {
+        let Start { agent, harness, workspace, .. } = &self.start;
+        let fields = json!({"agent": agent, "harness": harness, "cwd": workspace.display().to_string()});
+        self.start.recorder.note("session.started", object(fields), self.moment())?;
+        self.decide(Input::Spawn)
+    }
+
+    pub(super) fn moment(&self) -> baton_core::moment::Moment {
+        self.start.clock.moment()
+    }
+
+    /// Decides on one input, records what follows, tells it and does it.
+    pub(super) fn decide(&mut self, input: Input) -> Result<(), AppendError> {
+        let Decision { events, effects } = self.machine.handle(self.start.id, input, self.moment());
+        self.start.recorder.record(&events)?;
+        for stated in &events {
+            self.view.apply(&stated.event);
+            self.feed.push(Channel::State, self.state_event(stated));
+        }
+        for effect in effects {
+            self.act(effect)?;
+        }
+        self.watch_silence();
+        if self.machine.waits_for().is_none() {
+            self.retry = None;
+        }
+        Ok(())
+    }
+
+    /// The same for what people ask: what does not fit is refused, and recorded as such.
+    fn ask(&mut self, ask: Ask) -> Result<Result<(), String>, AppendError> {
+        let input = match ask {
+            Ask::Send(text) => Input::UserInput { text },
+            Ask::Stop => Input::StopRequested,
+            Ask::Permit { id, answer, by } => Input::PermissionAnswered { id, answer, by },
+            Ask::RetryTool(run) => Input::RetryTool { run },
+            Ask::RetryHook(run) => Input::RetryHook { run },
+        };
+        let before = self.machine.clone();
+        self.decide(input)?;
+        let is_refused = self.machine == before && before.kind() != StateKind::Stopping;
+        Ok(match is_refused {
+            true => Err(format!("a session in {} does not take that", before.kind())),
+            false => Ok(()),
+        })
+    }
+
+    fn take(&mut self, letter: Letter) -> Result<(), AppendError> {
+        match letter {
+            Letter::Told(told) => self.hear(told),
+            Letter::Input(input) => self.decide(input),
+            Letter::Ask(ask, answer) => {
+                let taken = self.ask(ask)?;
+                // Whoever asked may have gone.
+                let _ = answer.send(taken);
+                Ok(())
+            }
+        }
+    }
+
+    /// The last thing that happens: how it ended, once.
+    pub(super) fn end(&mut self, exit: Exit) -> Result<(), AppendError> {
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        let open = match self.machine.kind() {
+            StateKind::Starting => Some("before it took any input"),
+            _ if !self.machine.permissions().is_empty() => Some("while it waited for a permission"),
+            StateKind::CallingLlm if self.machine.calls().any(|(_, run)| !run.status.is_terminal()) => {
+                Some("while a tool ran")
+            }
+            StateKind::CallingLlm | StateKind::ExecutingTools => Some("in a turn"),
+            _ => None,
+        };
+        let blamed = self.blamed.take();
+        let mut ended = Ended::new(exit.process.clone());
+        ended.is_asked = self.is_stopping;
+        ended.open = open;
+        ended.cause = blamed.as_ref().and_then(|failure| failure.cause);
+        ended.told = blamed.map(|failure| failure.message);
+        ended.stderr = exit.stderr;
+        ended.last_tool = self.last_tool.clone();
+        ended.duration_ms = u64::try_from(self.began.elapsed().as_millis()).ok();
+        (ended.max_rss_bytes, ended.cpu_ms) = (exit.max_rss_bytes, exit.cpu_ms);
+        let data = ended.classify();
+        let code = match exit.process {
+            ProcessEnd::Exited(code) => Some(code),
+            ProcessEnd::Signalled(_) | ProcessEnd::NotSpawned(_) | ProcessEnd::Lost(_) => None,
+        };
+        if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
+            self.end_stream("error", json!({"code": "process_exit", "message": data.message}))?;
+        }
+        // First of all: whatever still waits is answered by this.
+        self.ended = Some(data.clone());
+        let message = data.message.clone().unwrap_or_default();
+        self.decide(Input::HarnessExited { code, message })?;
+        let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
+        self.start.recorder.note("session.ended", fields, self.moment())?;
+        self.start.recorder.close(data.reason.as_str(), self.moment())
+    }
+
+    /// The ledger cannot be written: the agent is ended, and nothing more is said.
+    fn abandon(&mut self, why: &str) {
+        self.stop_harness();
+        let ended = Ended::new(ProcessEnd::Lost(format!("the ledger could not be written: {why}")));
+        self.ended.get_or_insert_with(|| ended.classify());
+    }
+
+    /// How long silence is allowed from now on.
+    pub(super) fn watch_silence(&mut self) {
+        let Deadlines { handshake, inactivity } = self.start.deadlines;
+        let wanted = match self.machine.kind() {
+            StateKind::Starting => Some((handshake, "the handshake")),
+            // Whoever waits for a person may be silent.
+            StateKind::CallingLlm if self.machine.permissions().is_empty() => Some((inactivity, "the turn")),
+            _ => None,
+        };
+        match (wanted, &self.silence) {
+            (None, _) => self.silence = None,
+            (Some((time, what)), None) => self.silence = Some((Instant::now() + time, what)),
+            (Some((time, what)), Some((_, before))) if *before != what => {
+                self.silence = Some((Instant::now() + time, what));
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+
+    fn next_deadline(&self) -> Duration {
+        let now = self.start.clock.now();
+        let until =
+            |at: &Timestamp| Duration::from_millis(u64::try_from(at.unix_ms() - now.unix_ms()).unwrap_or(0));
+        let retry = self.retry.as_ref().map(|(at, _)| until(at));
+        let permission = self.permissions.iter().map(|(at, _)| until(at)).min();
+        let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        [retry, permission, silence].into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
+    }
+
+    fn do_what_is_due(&mut self) -> Result<(), AppendError> {
+        let now = self.start.clock.now();
+        if let Some((_, target)) = self.retry.take_if(|(at, _)| *at <= now) {
+            self.decide(Input::RetryTimeout { target })?;
+        }
+        while let Some(at) = self.permissions.iter().position(|(at, _)| *at <= now) {
+            let (_, id) = self.permissions.remove(at);
+            let by = "baton".to_owned();
+            self.decide(Input::PermissionAnswered { id, answer: Answer::Deny, by })?;
+        }
+        if let Some((_, what)) = self.silence.take_if(|(at, _)| *at <= Instant::now()) {
+            let message = format!("the agent was silent in {what} for too long");
+            self.blamed = Some(Failure::of(Cause::Timeout, message));
+            // It is not asked any more: what does not answer does not end by itself.
+            self.stop_harness();
+        }
+        Ok(())
+    }
+
+    fn state_event(&self, stated: &Stated) -> Value {
+        let mut value = json!({
+            "eventId": stated.id.to_string(),
+            "sessionId": self.start.id.to_string(),
+            "timestampMs": stated.at.unix_ms(),
+            "type": stated.event.event_type(),
+        });
+        if let Some(object) = value.as_object_mut() {
+            object.extend(stated.event.fields());
+        }
+        value
+    }
+}
+
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    }
+}
+
+/// An end without a process.
+pub(super) fn gone(process: ProcessEnd, is_asked: bool) -> Exit {
+    Exit { process, is_asked, stderr: None, took: Duration::ZERO, max_rss_bytes: None, cpu_ms: None }
+}

@@ -1,0 +1,163 @@
+//! What a session says while it lives, for whoever wants to follow: the last part of it, by position. A reader that is too slow learns what it missed;
+//! nobody waits for one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::limits::{FEED_BYTES_MAX, FEED_ITEMS_MAX};
+
+/// One thing that a session said: an object of one of the two wire streams.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Counted from 1, without a gap.
+    pub at: u64,
+    pub channel: Channel,
+    pub value: Arc<Value>,
+}
+
+/// Which of the two streams of the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// `agent:state_event`: what has become true, and is in the ledger.
+    State,
+    /// `agent:stream_event`: what passes by.
+    Stream,
+}
+
+/// What a reader gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    Items(Vec<Item>),
+    /// What it wanted is gone; the first that is left.
+    Gap(u64),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing will come any more.
+    Over,
+}
+
+/// The last part of what a session said.
+#[derive(Debug, Default)]
+pub struct Feed {
+    kept: Mutex<Kept>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    items: VecDeque<(Item, usize)>,
+    bytes: usize,
+    last: u64,
+    is_over: bool,
+}
+
+impl Feed {
+    /// Adds an item; the oldest go where there is no room.
+    pub fn push(&self, channel: Channel, value: Value) {
+        // About what it takes; exactness would cost more than it is worth.
+        let bytes = 64 + value.to_string().len();
+        let mut kept = self.kept();
+        kept.last += 1;
+        let item = Item { at: kept.last, channel, value: Arc::new(value) };
+        kept.items.push_back((item, bytes));
+        kept.bytes += bytes;
+        while kept.items.len() > FEED_ITEMS_MAX || kept.bytes > FEED_BYTES_MAX && kept.items.len() > 1 {
+            if let Some((_, bytes)) = kept.items.pop_front() {
+                kept.bytes -= bytes;
+            }
+        }
+        drop(kept);
+        self.changed.notify_all();
+    }
+
+    /// Says that nothing more will come.
+    pub fn end(&self) {
+        self.kept().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Where the last item stands.
+    pub fn last(&self) -> u64 {
+        self.kept().last
+    }
+
+    /// What came after a position: at once where there is something, else within the time.
+    pub fn after(&self, position: u64, time: Duration) -> Next {
+        let until = Instant::now() + time;
+        let mut kept = self.kept();
+        loop {
+            if let Some((first, _)) = kept.items.front()
+                && position + 1 < first.at
+            {
+                return Next::Gap(first.at);
+            }
+            if kept.last > position {
+                let skip = kept.items.len() - usize::try_from(kept.last - position).unwrap_or(usize::MAX);
+                return Next::Items(kept.items.iter().skip(skip).map(|(item, _)| item.clone()).collect());
+            }
+            if kept.is_over {
+                return Next::Over;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Next::Nothing;
+            }
+            kept = self.changed.wait_timeout(kept, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const AT_ONCE: Duration = Duration::ZERO;
+
+    #[test]
+    fn a_reader_gets_everything_after_its_position_once_and_in_order() {
+        let feed = Feed::default();
+        for n in 1..=5 {
+            feed.push(Channel::Stream, json!(n));
+        }
+        let Next::Items(items) = feed.after(2, AT_ONCE) else { panic!() };
+        assert_eq!(items.iter().map(|item| item.at).collect::<Vec<_>>(), [3, 4, 5]);
+        assert_eq!(feed.after(5, AT_ONCE), Next::Nothing);
+        feed.end();
+        assert_eq!(feed.after(5, AT_ONCE), Next::Over);
+        assert!(matches!(feed.after(4, AT_ONCE), Next::Items(items) if items.len() == 1));
+    }
+
+    #[test]
+    fn whoever_is_too_slow_learns_where_it_goes_on() {
+        let feed = Feed::default();
+        for n in 0..FEED_ITEMS_MAX + 10 {
+            feed.push(Channel::Stream, json!(n));
+        }
+        assert_eq!(feed.after(0, AT_ONCE), Next::Gap(11));
+        assert!(matches!(feed.after(10, AT_ONCE), Next::Items(items) if items.len() == FEED_ITEMS_MAX));
+        let large = "x".repeat(FEED_BYTES_MAX / 2);
+        for _ in 0..3 {
+            feed.push(Channel::Stream, json!(large));
+        }
+        assert!(feed.kept().bytes <= FEED_BYTES_MAX);
+    }
+
+    #[test]
+    fn whoever_waits_is_woken() {
+        let feed = Arc::new(Feed::default());
+        let waiting = {
+            let feed = feed.clone();
+            std::thread::spawn(move || feed.after(0, Duration::from_secs(60)))
+        };
+        feed.push(Channel::State, json!("up"));
+        assert!(matches!(waiting.join().unwrap(), Next::Items(items) if items.len() == 1));
+    }
+}

@@ -1,0 +1,142 @@
+//! What an agent tells, as inputs of the machine; and what passes by, for whoever follows.
+
+use baton_core::session::{Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall};
+use baton_core::{EventId, Uuid7};
+use baton_store::AppendError;
+use serde_json::{Map, Value, json};
+
+use super::actor::{Running, object};
+use super::feed::Channel;
+use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
+
+impl Running {
+    /// Translates what the agent tells.
+    pub(super) fn hear(&mut self, told: Told) -> Result<(), AppendError> {
+        self.silence = None;
+        match told {
+            Told::Ready(ready) => {
+                self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
+                self.decide(Input::HarnessReady)?;
+            }
+            Told::NotReady(failure) => self.blamed = Some(failure),
+            Told::Text { text, is_thought } => {
+                let (kind, wire) =
+                    if is_thought { ("thought", "thinking_delta") } else { ("text", "text_delta") };
+                let _ = self.start.transcript.say(self.start.clock.now(), kind, &text);
+                self.stream_event(wire, json!({"text": text, "role": "assistant"}));
+                self.decide(Input::StreamDelta)?;
+            }
+            Told::Tool(seen) => self.see_tool(&seen)?,
+            Told::Asked(Asked { id, title, call_id }) => {
+                let kind = PermissionKind::Tool;
+                self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
+            }
+            Told::Usage(usage) => self.stream_event("metadata", json!({"usage": usage})),
+            Told::TurnEnded { stop, usage } => {
+                self.end_stream("completed", json!({"reason": stop, "usage": usage}))?;
+                let end = StreamEnd::Completed { is_tree_changed: false };
+                self.decide(Input::StreamEnded(end))?;
+            }
+            Told::TurnFailed(failure) => {
+                let Failure { message, retryable, .. } = failure.clone();
+                self.end_stream("error", json!({"message": message, "recoverable": retryable}))?;
+                if failure.cause.is_some() {
+                    self.blamed = Some(failure);
+                }
+                self.decide(Input::StreamEnded(StreamEnd::Failed { message, retryable }))?;
+            }
+            Told::Unknown { what, raw } => {
+                let fields = json!({"what": what, "raw": raw});
+                let _ = self.start.transcript.put(self.start.clock.now(), "unknown", object(fields));
+            }
+            Told::Closed => {
+                if !self.is_stopping && self.harness.is_some() {
+                    let message = "the agent closed its output";
+                    self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
+                    self.stop_harness();
+                }
+            }
+            Told::Exited(exit) => self.end(*exit)?,
+        }
+        self.watch_silence();
+        Ok(())
+    }
+
+    pub(super) fn see_tool(&mut self, seen: &ToolSeen) -> Result<(), AppendError> {
+        if self.machine.kind() != StateKind::CallingLlm {
+            return Ok(());
+        }
+        if self.machine.run_of(&seen.call_id).is_none() {
+            let name = seen.name.clone().unwrap_or_else(|| "a tool".to_owned());
+            self.last_tool = Some(name.clone());
+            let call = ToolCall {
+                call_id: seen.call_id.clone(),
+                name,
+                arguments: seen.arguments.clone().unwrap_or(Value::Null),
+                mutating: seen.mutating.unwrap_or(false),
+            };
+            self.decide(Input::ToolRequested { call })?;
+        }
+        let Some(run) = self.machine.run_of(&seen.call_id).cloned() else { return Ok(()) };
+        let (id, name) = (run.run_id, run.tool_name);
+        let is_begun =
+            matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
+        if is_begun && run.status == RunStatus::Queued {
+            self.decide(Input::ToolStarted { run: id })?;
+        }
+        let ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
+        if ended && !run.status.is_terminal() {
+            let error = (seen.progress == Some(Progress::SaysNo))
+                .then(|| seen.output.clone().unwrap_or_else(|| "it says no".to_owned()));
+            let fields =
+                json!({"callId": seen.call_id, "toolName": name, "output": seen.output, "error": error});
+            let _ = self.start.transcript.put(self.start.clock.now(), "tool", object(fields.clone()));
+            self.stream_event("tool_call_completed", fields);
+            self.decide(Input::ToolCompleted { run: id, status: RunStatus::Succeeded, error })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_stream(&mut self, kind: &str, payload: Value) -> Result<(), AppendError> {
+        let now = self.start.clock.now();
+        self.stream_event(kind, payload.clone());
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_over) else { return Ok(()) };
+        stream.is_over = true;
+        let stream = stream.id.to_string();
+        let sealed = self.start.transcript.seal(now).ok();
+        let transcript = sealed.map(|(digest, bytes)| json!({"sha256": digest.to_string(), "bytes": bytes}));
+        let fields = json!({"streamId": stream, "type": kind, "payload": payload, "transcript": transcript});
+        self.start.recorder.note("turn.ended", object(fields), self.moment())
+    }
+
+    /// Says something that passes by, in the order of its stream.
+    pub(super) fn stream_event(&mut self, kind: &str, payload: Value) {
+        let now = self.start.clock.now();
+        let id = EventId::new(Uuid7::from_parts(now, self.moment().seed));
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_over) else { return };
+        stream.seq += 1;
+        self.feed.push(
+            Channel::Stream,
+            json!({
+                "schemaVersion": "1.0",
+                "eventId": id.to_string(),
+                "sessionId": self.start.id.to_string(),
+                "harness": self.start.harness,
+                "streamId": stream.id.to_string(),
+                "seq": stream.seq,
+                "timestampMs": now.unix_ms(),
+                "type": kind,
+                "payload": payload,
+            }),
+        );
+    }
+}
+
+fn ready_fields(ready: &Ready) -> Map<String, Value> {
+    object(json!({
+        "nativeId": ready.native_id,
+        "agent": ready.agent,
+        "canLoad": ready.can_load,
+        "mode": ready.mode,
+    }))
+}

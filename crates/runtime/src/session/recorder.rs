@@ -1,0 +1,126 @@
+//! What a session declares, into the ledger: one decision, one append.
+
+use std::sync::Arc;
+
+use baton_core::Timestamp;
+use baton_core::event::{Event, Payload};
+use baton_core::ids::{EventId, RunId, SessionId, TaskId, Token, TraceId};
+use baton_core::moment::{Ids, Moment};
+use baton_core::session::Stated;
+use baton_core::task::decide::system;
+use baton_ledger::body::Body;
+use baton_ledger::key::SecretKey;
+use baton_ledger::seal::{Checked, Proposal, Refusal};
+use baton_store::{AppendError, Journal};
+use serde_json::{Map, Value};
+
+/// The task that a session works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    pub task: TaskId,
+    pub run: RunId,
+    pub fence: u64,
+    pub trace: TraceId,
+}
+
+/// Writes the events of one session.
+pub struct Recorder {
+    journal: Arc<dyn Journal>,
+    key: Arc<SecretKey>,
+    session: SessionId,
+    bound: Option<Bound>,
+    trace: TraceId,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("session", &self.session)
+            .field("trace", &self.trace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Writes into the trace of its task, or into one of its own, which is opened here.
+    pub fn open(
+        journal: Arc<dyn Journal>,
+        key: Arc<SecretKey>,
+        session: SessionId,
+        bound: Option<Bound>,
+        moment: Moment,
+    ) -> Result<Self, AppendError> {
+        let mut ids = Ids::new(moment);
+        let own = ids.trace();
+        let trace = bound.as_ref().map_or(own, |bound| bound.trace);
+        let recorder = Recorder { journal, key, session, bound, trace };
+        if recorder.bound.is_none() {
+            let title = Some(format!("session {session}"));
+            let opened = recorder.event(ids.event(), moment.now, Payload::TraceOpened { title });
+            recorder.append(vec![opened])?;
+        }
+        Ok(recorder)
+    }
+
+    pub fn trace(&self) -> TraceId {
+        self.trace
+    }
+
+    /// Records what a decision declares.
+    pub fn record(&self, stated: &[Stated]) -> Result<(), AppendError> {
+        if stated.is_empty() {
+            return Ok(());
+        }
+        let events = stated.iter().map(|stated| self.event(stated.id, stated.at, stated.event.to_payload()));
+        self.append(events.collect())
+    }
+
+    /// Records something about the session beside what its machine declares.
+    pub fn note(&self, name: &str, fields: Map<String, Value>, moment: Moment) -> Result<(), AppendError> {
+        let form = |error: baton_core::ids::Error| AppendError::Refused(Refusal::Form(error.to_string()));
+        let payload = Payload::Other { event_type: name.parse().map_err(form)?, fields };
+        self.append(vec![self.event(Ids::new(moment).event(), moment.now, payload)])
+    }
+
+    /// Ends a trace of its own.
+    pub fn close(&self, reason: &str, moment: Moment) -> Result<(), AppendError> {
+        if self.bound.is_some() {
+            return Ok(());
+        }
+        let closed = Payload::TraceClosed { reason: reason.to_owned() };
+        self.append(vec![self.event(Ids::new(moment).event(), moment.now, closed)])
+    }
+
+    fn event(&self, id: EventId, at: Timestamp, payload: Payload) -> Event {
+        let token = |text: String| text.parse::<Token>().ok();
+        Event {
+            trace: self.trace,
+            id,
+            at,
+            actor: system(),
+            task: self.bound.as_ref().map(|bound| bound.task.to_token()),
+            run: self.bound.as_ref().and_then(|bound| token(bound.run.to_string())),
+            session: token(self.session.to_string()),
+            fence: self.bound.as_ref().map(|bound| bound.fence),
+            payload,
+            artifacts: Vec::new(),
+            seen: None,
+        }
+    }
+
+    fn append(&self, events: Vec<Event>) -> Result<(), AppendError> {
+        let unsealed =
+            |error: baton_ledger::body::Error| AppendError::Refused(Refusal::Form(error.to_string()));
+        let mut proposal = Proposal { events: Vec::with_capacity(events.len()), decided_on: Vec::new() };
+        for event in events {
+            let is_framing =
+                matches!(event.payload, Payload::TraceOpened { .. } | Payload::TraceClosed { .. });
+            proposal.events.push(if is_framing {
+                Checked::just_signed(Body::signed(event, &self.key).map_err(unsealed)?, &self.key)
+            } else {
+                Checked::unsigned(Body::unsigned(&event).map_err(unsealed)?).map_err(AppendError::Refused)?
+            });
+        }
+        self.journal.append(proposal).map(drop)
+    }
+}
