@@ -8,7 +8,7 @@ use baton_core::session::{Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd}
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
-use super::actor::{Letter, Running, Stream, gone};
+use super::actor::{Letter, Running, Spawn, Stream, gone};
 use super::hook_run::HookRunner;
 use crate::harness::Failure;
 
@@ -62,7 +62,7 @@ impl Running {
         let mailbox = self.mailbox.clone();
         // Full means that the agent is held back; gone means that nobody listens any more.
         let tell = Box::new(move |told| drop(mailbox.send(Letter::Told(told))));
-        let none: Box<dyn FnOnce(_) -> _ + Send> = Box::new(|_| Err(std::io::ErrorKind::Unsupported.into()));
+        let none: Spawn = Box::new(|_| Err(std::io::ErrorKind::Unsupported.into()));
         let spawn = std::mem::replace(&mut self.start.spawn, none);
         match spawn(tell) {
             Ok(harness) => {

@@ -26,6 +26,12 @@ use crate::clock::Clock;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
 
+/// Takes what an agent tells.
+pub type Tell = Box<dyn Fn(Told) + Send + Sync>;
+
+/// Starts an agent.
+pub type Spawn = Box<dyn FnOnce(Tell) -> std::io::Result<Box<dyn Harness>> + Send>;
+
 /// Everything that a session begins with.
 pub struct Start {
     pub id: SessionId,
@@ -38,7 +44,7 @@ pub struct Start {
     pub deadlines: Deadlines,
     pub clock: Arc<dyn Clock>,
     /// Starts the agent, told by way of the function.
-    pub spawn: Box<dyn FnOnce(Box<dyn Fn(Told) + Send + Sync>) -> std::io::Result<Box<dyn Harness>> + Send>,
+    pub spawn: Spawn,
 }
 
 impl std::fmt::Debug for Start {
@@ -294,7 +300,7 @@ impl Running {
             ProcessEnd::Signalled(_) | ProcessEnd::NotSpawned(_) | ProcessEnd::Lost(_) => None,
         };
         if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
-            self.end_stream("error", json!({"code": "process_exit", "message": data.message}))?;
+            self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
         }
         // First of all: whatever still waits is answered by this.
         self.ended = Some(data.clone());

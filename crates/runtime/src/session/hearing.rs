@@ -23,7 +23,7 @@ impl Running {
                 let (kind, wire) =
                     if is_thought { ("thought", "thinking_delta") } else { ("text", "text_delta") };
                 let _ = self.start.transcript.say(self.start.clock.now(), kind, &text);
-                self.stream_event(wire, json!({"text": text, "role": "assistant"}));
+                self.stream_event(wire, &json!({"text": text, "role": "assistant"}));
                 self.decide(Input::StreamDelta)?;
             }
             Told::Tool(seen) => self.see_tool(&seen)?,
@@ -31,15 +31,15 @@ impl Running {
                 let kind = PermissionKind::Tool;
                 self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
             }
-            Told::Usage(usage) => self.stream_event("metadata", json!({"usage": usage})),
+            Told::Usage(usage) => self.stream_event("metadata", &json!({"usage": usage})),
             Told::TurnEnded { stop, usage } => {
-                self.end_stream("completed", json!({"reason": stop, "usage": usage}))?;
+                self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
                 let end = StreamEnd::Completed { is_tree_changed: false };
                 self.decide(Input::StreamEnded(end))?;
             }
             Told::TurnFailed(failure) => {
                 let Failure { message, retryable, .. } = failure.clone();
-                self.end_stream("error", json!({"message": message, "recoverable": retryable}))?;
+                self.end_stream("error", &json!({"message": message, "recoverable": retryable}))?;
                 if failure.cause.is_some() {
                     self.blamed = Some(failure);
                 }
@@ -91,15 +91,15 @@ impl Running {
             let fields =
                 json!({"callId": seen.call_id, "toolName": name, "output": seen.output, "error": error});
             let _ = self.start.transcript.put(self.start.clock.now(), "tool", object(fields.clone()));
-            self.stream_event("tool_call_completed", fields);
+            self.stream_event("tool_call_completed", &fields);
             self.decide(Input::ToolCompleted { run: id, status: RunStatus::Succeeded, error })?;
         }
         Ok(())
     }
 
-    pub(super) fn end_stream(&mut self, kind: &str, payload: Value) -> Result<(), AppendError> {
+    pub(super) fn end_stream(&mut self, kind: &str, payload: &Value) -> Result<(), AppendError> {
         let now = self.start.clock.now();
-        self.stream_event(kind, payload.clone());
+        self.stream_event(kind, payload);
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_over) else { return Ok(()) };
         stream.is_over = true;
         let stream = stream.id.to_string();
@@ -110,7 +110,7 @@ impl Running {
     }
 
     /// Says something that passes by, in the order of its stream.
-    pub(super) fn stream_event(&mut self, kind: &str, payload: Value) {
+    pub(super) fn stream_event(&mut self, kind: &str, payload: &Value) {
         let now = self.start.clock.now();
         let id = EventId::new(Uuid7::from_parts(now, self.moment().seed));
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_over) else { return };
