@@ -359,7 +359,8 @@ impl Running {
         }
         if let Some((_, what)) = self.silence.take_if(|(at, _)| *at <= Instant::now()) {
             let message = format!("the agent was silent in {what} for too long");
-            self.blamed = Some(Failure::of(Cause::Timeout, message));
+            // What was said before it became silent says more.
+            self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
             // It is not asked any more: what does not answer does not end by itself.
             self.stop_harness();
         }
