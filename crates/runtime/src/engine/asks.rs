@@ -257,7 +257,11 @@ impl Engine {
     /// The same for a call about one task: what a person did to its file came first.
     pub(super) fn ready_for(&self, id: &TaskId) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
         let mut state = self.ready()?;
-        self.take_edits_of(&mut state, id)?;
+        if state.projected.get(id).is_some_and(|was| was.has_leftovers) {
+            self.look_at_unfinished(&mut state, id)?;
+        } else {
+            self.take_edits_of(&mut state, id)?;
+        }
         Ok(state)
     }
 
