@@ -257,11 +257,7 @@ impl Engine {
     /// The same for a call about one task: what a person did to its file came first.
     pub(super) fn ready_for(&self, id: &TaskId) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
         let mut state = self.ready()?;
-        if state.projected.get(id).is_some_and(|was| was.has_leftovers) {
-            self.look_at_unfinished(&mut state, id)?;
-        } else {
-            self.take_edits_of(&mut state, id)?;
-        }
+        self.take_edits_of(&mut state, id)?;
         Ok(state)
     }
 
