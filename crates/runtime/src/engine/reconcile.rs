@@ -77,12 +77,8 @@ impl Engine {
         let mut state = self.lock();
         self.catch_up(&mut state)?;
         for id in ids {
-            if state.projected.get(id).is_some_and(|was| was.has_leftovers) {
-                self.look_at_unfinished(&mut state, id)?;
-            } else {
-                let looked = self.take_edits_of(&mut state, id);
-                go_on(&mut state, id.as_str(), looked)?;
-            }
+            let looked = self.take_edits_of(&mut state, id);
+            go_on(&mut state, id.as_str(), looked)?;
         }
         Ok(())
     }
@@ -247,8 +243,16 @@ impl Engine {
         }
     }
 
-    /// Looks at one task's file where it should be, and elsewhere: an editor that had it open saves it to where it was.
+    /// Looks at everything of one task that a person may have written: also what was set aside while somebody may have been writing it.
     pub(super) fn take_edits_of(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
+        match state.projected.get(id).is_some_and(|was| was.has_leftovers) {
+            true => self.look_at_unfinished(state, id),
+            false => self.look_at_file(state, id),
+        }
+    }
+
+    /// Looks at one task's file where it should be, and elsewhere: an editor that had it open saves it to where it was.
+    fn look_at_file(&self, state: &mut State, id: &TaskId) -> Result<(), Fault> {
         let found = self.places_of(state, id)?;
         if let (Some(was), [only]) = (state.projected.get(id), found.as_slice())
             && was.status == *only
@@ -389,7 +393,7 @@ impl Engine {
                 go_on(state, &path, cleared)?;
             }
         }
-        let looked = self.take_edits_of(state, id);
+        let looked = self.look_at_file(state, id);
         go_on(state, id.as_str(), looked)?;
         let left = self.files.tree().list(SPARE_DIR).map_err(Fault::files(SPARE_DIR))?;
         let has_leftovers = left.iter().any(|name| leftover_of(name).is_some_and(|(of, _)| of == *id));

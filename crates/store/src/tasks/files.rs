@@ -217,9 +217,8 @@ impl TaskFiles {
         let run = self.write_run(task, papers, was, &mut met);
         // Whatever is wrong with the rest: the task's file says what the ledger says.
         let text = file_text(task, papers, layout);
-        if was.is_some_and(|was| was.has_leftovers) {
-            self.look_at_leftovers(task, &mut met)?;
-        }
+        // Whoever is asked to looks at them, with the ledger at hand.
+        met.has_leftovers = was.is_some_and(|was| was.has_leftovers);
         let (stamp, spare) = self.place_file(task, text.as_bytes(), was, is_new, &mut met)?;
         let (handoff, unwritten) =
             handoff.map_or_else(|error| (None, Some(error)), |handoff| (handoff, None));
@@ -381,9 +380,10 @@ impl TaskFiles {
     ) -> io::Result<Stamp> {
         let (id, aside) = (&task.id, spare_path(&task.id));
         let found = self.tree.look(&aside)?;
-        let mut usable = known.filter(|known| found == Some(Found::File(*known)));
-        if found.is_some() && usable.is_none() {
-            usable = self.look_aside(id, task.status, None, met)?;
+        let usable = known.filter(|known| found == Some(Found::File(*known)));
+        // What somebody saved into it is not recorded yet: until then the only copy is here.
+        if found.is_some() && usable.is_none() && self.look_aside(id, task.status, None, met)?.is_some() {
+            self.leave(id, met)?;
         }
         if let Some(stamp) = usable {
             match self.tree.rewrite(&aside, bytes, Some(stamp)) {
@@ -462,32 +462,6 @@ impl TaskFiles {
         (0..FRESH_NS).contains(&self.tree.now_ns().saturating_sub(stamp.modified_ns))
     }
 
-    /// Looks again at the files of a task that were left alone: what was saved into them since is taken in, and what has been seen goes.
-    fn look_at_leftovers(&self, task: &Task, met: &mut Met) -> io::Result<()> {
-        for name in self.tree.list(SPARE_DIR)? {
-            let Some((id, Some(seen))) = leftover_of(&name) else { continue };
-            let path = format!("{SPARE_DIR}/{name}");
-            if id != task.id {
-                continue;
-            }
-            let Ok((bytes, stamp)) = self.tree.read(&path, TASK_FILE_BYTES_MAX as u64) else {
-                self.out_of_the_way(&path, &id, met)?;
-                continue;
-            };
-            if self.may_be_written(&path, &stamp) {
-                met.has_leftovers = true;
-            } else if is_blank(&bytes) || sha256(&bytes) == seen {
-                self.tree.remove(&path)?;
-            } else {
-                // It goes once it has been taken in.
-                self.tree.rename(&path, &leftover_path(&id, sha256(&bytes)))?;
-                met.has_leftovers = true;
-                met.displaced.push(Displaced { id, status: task.status, bytes });
-            }
-        }
-        Ok(())
-    }
-
     /// Removes a file that was looked at and does not belong there; gives it back where it is not the same any more.
     pub fn clear(&self, judged: &Displaced) -> io::Result<Option<Displaced>> {
         let path = file_path(judged.status, &judged.id);
@@ -498,16 +472,17 @@ impl TaskFiles {
             Err(error) => return Err(error),
         }
         match self.tree.read(&aside, TASK_FILE_BYTES_MAX as u64) {
-            // Somebody may still be writing it.
-            Ok((bytes, stamp)) if self.is_fresh(&stamp) && bytes == judged.bytes => Ok(None),
-            Ok((bytes, stamp)) => {
-                if self.is_fresh(&stamp) {
-                    self.tree.rename(&aside, &leftover_path(&judged.id, sha256(&bytes)))?;
-                } else {
+            Ok((bytes, stamp)) if bytes == judged.bytes => {
+                // Somebody may still be writing it.
+                if !self.may_be_written(&aside, &stamp) {
                     self.tree.remove(&aside)?;
                 }
-                let again = Displaced { id: judged.id.clone(), status: judged.status, bytes };
-                Ok((again != *judged).then_some(again))
+                Ok(None)
+            }
+            Ok((bytes, _)) => {
+                // Not recorded yet: until then the only copy is here.
+                self.leave_unseen(&aside, &judged.id)?;
+                Ok(Some(Displaced { id: judged.id.clone(), status: judged.status, bytes }))
             }
             Err(_) => self.set_aside(&aside, &judged.id).map(|_| None),
         }
