@@ -261,7 +261,8 @@ mod tests {
     fn the_keys_are_those_of_the_notification() {
         let data = ended(ProcessEnd::Exited(1), |e| e.duration_ms = Some(5));
         let json = serde_json::to_value(&data).unwrap();
-        let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+        let mut keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+        keys.sort_unstable();
         assert_eq!(
             keys,
             ["cause", "duration_ms", "exit_code", "message", "reason", "stderr", "terminated_by"]

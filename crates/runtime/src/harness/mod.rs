@@ -6,7 +6,7 @@
 pub mod acp;
 
 use baton_core::Timestamp;
-use baton_core::session::{Answer, Cause};
+use baton_core::session::{Answer, Cause, ToolCall};
 use serde_json::Value;
 
 use crate::agent::Exit;
@@ -15,6 +15,17 @@ use crate::agent::Exit;
 pub trait Harness: Send + std::fmt::Debug {
     /// Begins a turn.
     fn prompt(&mut self, blocks: &[String]) -> Result<(), Failure>;
+
+    /// Goes on with a turn: what came of the tools that the answer asked for, in its order. For models whose tools Baton runs.
+    fn outputs(&mut self, outputs: &[ToolOutput]) -> Result<(), Failure> {
+        let _ = outputs;
+        Err(Failure::new("this agent runs its own tools"))
+    }
+
+    /// Sends once more what was sent last, after a failure that may pass. For models; an agent's turn is its own.
+    fn again(&mut self) -> Result<(), Failure> {
+        Err(Failure::new("this agent repeats its own requests"))
+    }
 
     /// Asks to end the turn early; the end is told as any other.
     fn cancel(&mut self);
@@ -40,6 +51,9 @@ pub enum Told {
         text: String,
         is_thought: bool,
     },
+    /// The model asks for a tool, which Baton runs once the answer is complete.
+    Calls(ToolCall),
+    /// The agent runs a tool of its own.
     Tool(ToolSeen),
     Asked(Asked),
     Usage(Value),
@@ -99,6 +113,16 @@ pub struct ToolSeen {
     pub progress: Option<Progress>,
     /// What it gave, as text.
     pub output: Option<String>,
+}
+
+/// What came of a tool that the model asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    pub call_id: String,
+    pub name: String,
+    pub output: String,
+    /// Whether the model is told that it went wrong.
+    pub is_error: bool,
 }
 
 /// How far a tool is.

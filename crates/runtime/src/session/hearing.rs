@@ -26,6 +26,10 @@ impl Running {
                 self.stream_event(wire, &json!({"text": text, "role": "assistant"}));
                 self.decide(Input::StreamDelta)?;
             }
+            Told::Calls(call) => {
+                self.last_tool = Some(call.name.clone());
+                self.decide(Input::ToolRequested { call })?;
+            }
             Told::Tool(seen) => self.see_tool(&seen)?,
             Told::Asked(Asked { id, title, call_id }) => {
                 let kind = PermissionKind::Tool;
