@@ -52,6 +52,14 @@ pub struct Resolved {
     pub by: String,
 }
 
+/// What is recorded of a session beside what its machine declares.
+pub(super) const NOTES: &[&str] = &["session.started", "session.ready", "turn.ended", "session.ended"];
+
+/// Whether an event of this type tells of a session. Such events stand in the trace of the session's task, and change nothing about the task.
+pub fn is_of_a_session(event_type: &str) -> bool {
+    SessionEvent::TYPES.contains(&event_type) || NOTES.contains(&event_type)
+}
+
 impl SessionEvent {
     /// Every type, by name.
     pub const TYPES: &'static [&'static str] = &[

@@ -23,7 +23,7 @@ mod words;
 
 pub use effect::{Decision, Effect, Sent};
 pub use ending::{Cause, EndReason, Ended, ProcessEnd, SessionEndedData, Signal, TerminatedBy};
-pub use event::{SessionEvent, Stated};
+pub use event::{SessionEvent, Stated, is_of_a_session};
 pub use hooks::{FailurePolicy, Hook, ToolFilter};
 pub use input::{Input, StreamEnd};
 pub use machine::{Machine, Rules, ToolsBy};

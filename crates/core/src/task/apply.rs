@@ -6,6 +6,7 @@ use super::event::{Created, LeaseEnded, Transitioned};
 use super::model::{Handoff, Lease, Reported, Run, RunEnd, Said, Signalled, Worker};
 use super::{Phase, Status, Task, TaskEvent};
 use crate::ids::{TaskId, TraceId};
+use crate::session::is_of_a_session;
 use crate::time::Timestamp;
 
 /// Where and when an event stands.
@@ -26,6 +27,7 @@ impl Task {
             id,
             trace: at.trace,
             seq: at.seq,
+            shown_seq: at.seq,
             title: created.title.clone(),
             status: created.status,
             phase: created.phase,
@@ -57,9 +59,12 @@ impl Task {
     }
 
     /// Notes that an event of its trace, of whatever type, stands there.
-    pub fn advance(&mut self, at: At) {
+    pub fn advance(&mut self, event_type: &str, at: At) {
         if at.trace == self.trace {
             self.seq = at.seq;
+            if !is_of_a_session(event_type) {
+                self.shown_seq = at.seq;
+            }
         } else {
             self.afterwards.push(at.pos);
         }
@@ -72,7 +77,7 @@ impl Task {
             // Whatever is said to a task that has ended changes nothing about it, and its file is not written for it.
             return;
         }
-        self.advance(at);
+        self.advance(event.event_type(), at);
         match event {
             // A second creation of the same task is none: the first one counts.
             TaskEvent::Created(_) => return,

@@ -168,7 +168,7 @@ impl Board {
             // An event of another kind counts where it is in the task's own trace.
             other => {
                 if is_own {
-                    task.advance(at);
+                    task.advance(payload.event_type(), at);
                     task.is_closed |= matches!(payload, Payload::TraceClosed { .. });
                 }
                 other.map(drop)

@@ -16,6 +16,8 @@ pub struct Task {
     pub trace: TraceId,
     /// The number of the last event of the trace that was applied.
     pub seq: u64,
+    /// The number of the last of them that its file shows. What a session of the task goes through is in its trace too, and not in its file.
+    pub shown_seq: u64,
     pub title: String,
     pub status: Status,
     pub phase: Phase,
@@ -270,9 +272,9 @@ impl Task {
         ]
     }
 
-    /// What the file is a projection of: the last event of the trace, and how often the task was changed after the trace's end.
+    /// What the file is a projection of: the last event of the trace that concerns it, and how often the task was changed after the trace's end.
     pub fn rev(&self) -> u64 {
-        self.seq + self.afterwards.len() as u64
+        self.shown_seq + self.afterwards.len() as u64
     }
 
     /// The task as scripts see it: the keys of the file.

@@ -233,7 +233,7 @@ impl Engine {
         if state.board.pos() < self.ground.journal.size() {
             let touched = self.catch_up_noting(state)?;
             state.changed.extend(touched.iter().cloned());
-            for id in touched {
+            for id in touched.iter().filter(|id| !state.is_projected(id)).cloned().collect::<Vec<_>>() {
                 self.project(state, &id);
             }
         }

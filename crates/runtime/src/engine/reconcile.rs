@@ -469,6 +469,13 @@ fn is_task_like(name: &str) -> bool {
 }
 
 impl State {
+    /// Whether a task's file is what the board says: what a session goes through is not in it.
+    pub(super) fn is_projected(&self, id: &TaskId) -> bool {
+        let (task, was) = (self.board.get(id), self.projected.get(id));
+        task.zip(was).is_some_and(|(task, was)| was.rev == task.rev() && was.status == task.status)
+            && !self.behind.contains(id)
+    }
+
     /// Tells something that is not the case only now.
     pub(super) fn tell_once(&mut self, key: String, notice: String) {
         if self.told.len() >= TOLD_MAX {

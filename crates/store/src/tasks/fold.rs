@@ -100,7 +100,7 @@ pub fn fold(history: &dyn History, task: &Task, rev: Option<u64>) -> Result<(Tas
             }
             (Some(made), Some(event)) => made.apply(event, fact.at),
             (Some(made), None) => {
-                made.advance(fact.at);
+                made.advance(fact.payload.event_type(), fact.at);
                 made.is_closed |= matches!(fact.payload, Payload::TraceClosed { .. });
             }
             (None, _) => {}
