@@ -6,6 +6,7 @@ use baton_core::{AgentName, EventType, Role, Token};
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
 use crate::config::Flag;
+use crate::session_args::{Run, Session};
 use crate::task_args::{Ci, ExitSignal, Send, Task};
 use crate::trace_args::Trace;
 use crate::ui::color::When;
@@ -133,12 +134,33 @@ pub(crate) enum Command {
     ///   echo '{"type":"note"}' | baton trace append $TRACE --agent me
     #[command(verbatim_doc_comment, subcommand)]
     Trace(Trace),
-    /// Manage the keys that agents sign with
+    /// Let an agent work on a task now, and follow it
     ///
-    /// Whoever has a key signs what it records, so that nobody else can speak in its
-    /// name.
+    /// Makes a task of the prompt (or takes the one that is named), gives it to an
+    /// agent and shows what happens: its words, its tools, what it asks for, and how it
+    /// ended. Permissions are asked for here; where there is no terminal they are
+    /// denied. Exit code 0: done, or to be reviewed; 4: blocked; 6: the attempt failed.
     ///
     /// Example:
+    ///   baton run "Fix the login"
+    ///   baton run --task 2026-02-09-057 --agent opencode
+    #[command(verbatim_doc_comment)]
+    Run(Run),
+    /// Start, follow, answer and end sessions of agents
+    ///
+    /// A session is one supervised conversation with one agent. Any unique beginning
+    /// of an id will do.
+    ///
+    /// Example:
+    ///   baton session ls
+    ///   baton session show sess_019b76da
+    #[command(verbatim_doc_comment, subcommand)]
+    Session(Session),
+    /// Configure agents, try them, and manage the keys they sign with
+    ///
+    /// Example:
+    ///   baton agent ls
+    ///   baton agent check opencode
     ///   baton agent key planner-1 --role planner
     #[command(verbatim_doc_comment, subcommand)]
     Agent(Agent),
@@ -270,6 +292,32 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
+    /// List the agents that are configured
+    ///
+    /// Example:
+    ///   baton agent ls
+    #[command(verbatim_doc_comment)]
+    Ls,
+    /// Add an agent to the configuration
+    ///
+    /// Writes an `[agents.NAME]` table at the end of `baton.toml`. With a command it is
+    /// driven over ACP; --profile makes it a program that is run once for each prompt.
+    ///
+    /// Example:
+    ///   baton agent add opencode -- opencode acp
+    ///   baton agent add claude --profile claude -- claude -p
+    ///   baton agent add local --api openai --base-url http://127.0.0.1:8080/v1 --model m
+    #[command(verbatim_doc_comment)]
+    Add(AgentAdd),
+    /// Start an agent and say what works
+    ///
+    /// Really starts it, in an empty directory, and ends it. With --turn it also gets a
+    /// small prompt, which may cost something.
+    ///
+    /// Example:
+    ///   baton agent check opencode
+    #[command(verbatim_doc_comment)]
+    Check(AgentCheck),
     /// Make, show, rotate or revoke the key of an agent
     ///
     /// Makes a key where the agent has none, and shows it otherwise. The private half
@@ -283,6 +331,41 @@ pub(crate) enum Agent {
     ///   baton agent key planner-1 --revoke --reason "laptop lost"
     #[command(verbatim_doc_comment)]
     Key(AgentKey),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentAdd {
+    /// Name the agent
+    #[arg(value_name = "NAME")]
+    pub(crate) name: AgentName,
+    /// Run it once for each prompt, and understand what it prints in this way
+    #[arg(long, value_name = "PROFILE", value_parser = ["claude", "codex", "gemini", "plain"], conflicts_with = "api")]
+    pub(crate) profile: Option<String>,
+    /// Talk to a model's server with this protocol
+    #[arg(long, value_name = "API", value_parser = ["openai", "anthropic"], requires = "model")]
+    pub(crate) api: Option<String>,
+    /// Say where that server is
+    #[arg(long, value_name = "URL", requires = "api")]
+    pub(crate) base_url: Option<String>,
+    /// Name the model
+    #[arg(long, value_name = "MODEL", requires = "api")]
+    pub(crate) model: Option<String>,
+    /// Name the variable that holds the key
+    #[arg(long, value_name = "VARIABLE", requires = "api")]
+    pub(crate) api_key_env: Option<String>,
+    /// Start it like this
+    #[arg(value_name = "COMMAND", last = true, required_unless_present = "api", conflicts_with = "api")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentCheck {
+    /// Name the agent
+    #[arg(value_name = "NAME")]
+    pub(crate) agent: AgentName,
+    /// Send it a small prompt too
+    #[arg(long)]
+    pub(crate) turn: bool,
 }
 
 #[derive(Debug, Args)]
@@ -360,9 +443,12 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Changes nothing: this version starts no agents
+    /// Do not hand tasks to agents
     #[arg(long)]
     pub(crate) no_dispatch: bool,
+    /// End once the last session has ended
+    #[arg(long, hide = true)]
+    pub(crate) until_idle: bool,
 }
 
 #[derive(Debug, Args)]

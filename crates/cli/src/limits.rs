@@ -99,3 +99,15 @@ pub(crate) const CHECKS_POLL: Duration = Duration::from_secs(5);
 /// How often what lies in the way is looked for anew after it was moved aside. Directories of Baton's own are two deep; what comes back more often is
 /// put there by somebody.
 pub(crate) const CLEAR_ROUNDS_MAX: usize = 8;
+
+/// How long is waited at the end for threads that have done their work.
+pub(crate) const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Longest answer that is typed to a question, in bytes.
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// How long an agent's question waits for a person; the session itself gives up a little earlier.
+pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(11 * 60);
+
+/// How long a server that a command starts may take until it takes commands.
+pub(crate) const SERVE_START_WAIT: Duration = Duration::from_secs(10);

@@ -16,6 +16,8 @@ mod limits;
 mod lines;
 mod notices;
 mod serve;
+mod session_args;
+mod sessions;
 mod task_args;
 mod task_names;
 mod tasks;

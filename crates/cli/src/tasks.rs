@@ -67,7 +67,10 @@ impl Context {
         let root = workspace.layout.root();
         let settings = engine_settings(&self.settings(Some(root))?);
         let ground = Ground::of(workspace, self.work_dir(root), Arc::new(SystemClock))?;
-        Ok(Engine::open(ground, settings)?)
+        let engine = Engine::open(ground, settings)?;
+        // Whoever owns the data directory now has no session yet: those that still look alive died with the one before.
+        baton_runtime::session::recover(&engine, &crate::sessions::dir_of(&workspace.layout))?;
+        Ok(engine)
     }
 
     /// Where the work is: beside `.baton`, else where the command was typed.

@@ -13,8 +13,8 @@ pub trait Dispatcher: Send + Sync {
     fn willing(&self) -> Vec<Willing>;
     /// What runs already.
     fn load(&self) -> Load;
-    /// Claims the task for the agent and sets it to work. A task that somebody else has taken meanwhile is no error.
-    fn start(&self, assignment: &Assignment) -> Result<(), Fault>;
+    /// Claims the task for the agent and sets it to work; says whether that happened. A task that somebody else has taken meanwhile is no error.
+    fn start(&self, assignment: &Assignment) -> Result<bool, Fault>;
 }
 
 /// One round: everything that may start now is started. Gives what was.
@@ -27,7 +27,8 @@ pub fn dispatch(engine: &Engine, dispatcher: &dyn Dispatcher) -> Result<Vec<Assi
     let mut started = Vec::new();
     for assignment in assignments {
         match dispatcher.start(&assignment) {
-            Ok(()) => started.push(assignment),
+            Ok(true) => started.push(assignment),
+            Ok(false) => {}
             // Somebody was quicker, or it changed meanwhile: the next round sees it as it is.
             Err(Fault::Refused(_)) => {}
             Err(fault) => return Err(fault),

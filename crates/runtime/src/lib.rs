@@ -15,5 +15,6 @@ pub mod process;
 pub mod scheduler;
 pub mod session;
 pub mod watch;
+pub mod work;
 
 pub use engine::{Engine, Fault, Ground, Settings};

@@ -15,6 +15,9 @@ pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
 pub const FEED_ITEMS_MAX: usize = 2048;
 pub const FEED_BYTES_MAX: usize = 512 << 10;
 
+/// Largest file that says who a session is, in bytes: the ends of its errors are in it.
+pub const SNAPSHOT_BYTES_MAX: u64 = 4 << 20;
+
 /// What waits in a session's mailbox. Beyond that an agent is held back.
 pub const MAILBOX_MAX: usize = 256;
 
@@ -50,6 +53,13 @@ pub const LEFTOVER_ROUNDS_MAX: usize = 3;
 
 /// How often a running command looks whether it should stop.
 pub const STOP_LOOK: Duration = Duration::from_millis(100);
+
+/// How often an attempt looks at its session where nothing is heard of it, and at its lease.
+pub const ATTEMPT_LOOK: Duration = Duration::from_millis(200);
+pub const LEASE_LOOK: Duration = Duration::from_secs(1);
+
+/// Bytes of a work log that an agent is told: the last part of it.
+pub const PROMPT_LOG_BYTES_MAX: usize = 8 << 10;
 
 /// How often a CI run looks whether its task still waits for it.
 pub const CI_LOOK: Duration = Duration::from_secs(1);

@@ -9,7 +9,6 @@ use std::time::Duration;
 use baton_runtime::ci::{Ci, CiRunner};
 use baton_runtime::engine::Moved;
 use baton_runtime::notify::Notifier;
-use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
 use baton_store::{History as _, Layout};
 
@@ -37,8 +36,7 @@ impl Checks {
         };
         let mut ci = Ci::new(command, settings.ci.timeout, settings.ci.on_failure == OnFailure::Rework);
         ci.warden = Some(MYSELF.into());
-        let workspace = Occupancy::new(owner.engine.ground().workspace.clone());
-        let runner = CiRunner::new(owner.engine.clone(), ci, workspace);
+        let runner = CiRunner::new(owner.engine.clone(), ci, owner.occupancy.clone());
         // Not the owner itself: at the end nobody but the server may hold it.
         let (told, poke) = (Arc::downgrade(owner), poke.clone());
         let (stopped, woken) = (stop.clone(), wake.clone());
@@ -58,6 +56,11 @@ impl Checks {
         };
         let thread = std::thread::Builder::new().name("checks".into()).spawn(work)?;
         Ok(Checks { stop, wake, thread: Some(thread) })
+    }
+
+    /// Wakes it, from elsewhere.
+    pub(super) fn waker(&self) -> Arc<Wake> {
+        self.wake.clone()
     }
 
     /// Something happened: there may be a task that waits now.

@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
 }
 
 /// The variable that switches signals on.
-const SWITCH: &str = "AGENT_EXIT_PROTOCOL_ENABLED";
+pub(crate) const SWITCH: &str = "AGENT_EXIT_PROTOCOL_ENABLED";
 
 /// The switch of the process that decides, which is not always the one that was typed.
 fn is_on(ctx: &Context) -> bool {

@@ -1,6 +1,7 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
 mod agent;
+mod agent_setup;
 mod beside;
 mod ci;
 mod completions;
@@ -10,14 +11,18 @@ mod doctor;
 mod event_row;
 mod events;
 mod exit_signal;
+mod follow;
 mod explain;
+mod house;
 mod init;
 mod man;
 mod mock_agent;
 mod notify;
 mod replay;
+mod run;
 mod send;
 mod serve;
+mod session;
 mod standing;
 mod status;
 mod task;
@@ -29,6 +34,8 @@ use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
 use crate::ui::Ui;
+
+pub(crate) use exit_signal::SWITCH as EXIT_SWITCH;
 
 /// How a command ends.
 pub(crate) type Ended = Result<Exit, Stop>;
@@ -43,6 +50,11 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Exit(command)) => exit_signal::run(ctx, ui, command),
         Some(Command::Ci(command)) => ci::run(ctx, ui, command),
         Some(Command::Trace(command)) => trace::run(ctx, ui, command),
+        Some(Command::Run(args)) => run::run(ctx, ui, &args),
+        Some(Command::Session(command)) => session::run(ctx, ui, command),
+        Some(Command::Agent(Agent::Ls)) => agent_setup::list(ctx, ui),
+        Some(Command::Agent(Agent::Add(args))) => agent_setup::add(ctx, ui, &args),
+        Some(Command::Agent(Agent::Check(args))) => agent_setup::check(ctx, ui, &args),
         Some(Command::Agent(Agent::Key(args))) => agent::run(ctx, ui, &args),
         Some(Command::Events(args)) => events::run(ctx, ui, &args),
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),

@@ -20,9 +20,9 @@ use std::rc::Rc;
 
 pub(crate) use baton_core::duration::parse as parse_duration;
 use read::Layers;
-pub(crate) use read::{Flag, Resolved, Setting};
+pub(crate) use read::{Flag, Resolved, Setting, did_you_mean};
 pub(crate) use schema::schema;
-pub(crate) use settings::{OnFailure, Settings};
+pub(crate) use settings::{Agent, Api, ExecProfile, Harness, OnFailure, Settings, Workspace as AgentWorkspace};
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::{Value, quoted_key};
 pub(crate) use variables::misspelt;
@@ -51,7 +51,6 @@ pub(crate) fn expect_flags(flags: &[Flag]) -> Result<(), CliError> {
 }
 
 /// What a file alone gives.
-#[cfg(test)]
 pub(crate) fn of_text(text: &str) -> Result<Settings, CliError> {
     let files = vec![Rc::new(Source::new("baton.toml", text))];
     Ok(read::resolve(&Layers { files, variable: &|_| None, flags: &[] })?.settings())

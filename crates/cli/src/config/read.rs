@@ -334,7 +334,7 @@ impl File {
 }
 
 /// The nearest of the known names, or all of them where none is near and they are few.
-pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied(), 1).first() {
         Some(near) => format!("; did you mean `{near}`?"),

@@ -46,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) exit_grace: Duration,
     pub(crate) stderr_lines: u32,
     pub(crate) output_bytes: u64,
+    /// Whether a conversation that Baton's end cut short is gone on with.
+    pub(crate) resume: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +218,7 @@ impl Resolved {
                 exit_grace: session.duration("exit_grace"),
                 stderr_lines: session.small("stderr_lines"),
                 output_bytes: session.integer("output_bytes"),
+                resume: session.bool("resume"),
             },
             ci: Ci {
                 command: ci.optional("command", as_command),

@@ -41,7 +41,7 @@ impl Key {
 
     /// Whether anything in this version heeds it.
     pub(crate) fn is_used(&self) -> bool {
-        !UNUSED.contains(&self.section) && self.path() != "scheduler.max_concurrent"
+        !UNUSED.contains(&self.section)
     }
 
     /// What it means that the key has no value.
@@ -84,7 +84,7 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
 ];
 
 /// Sections that are read and checked, and that nothing in this version uses yet.
-const UNUSED: [&str; 6] = ["session", "server", "telemetry", "team", "policy", "agents"];
+const UNUSED: [&str; 4] = ["server", "telemetry", "team", "policy"];
 
 /// The key that this version refuses: what it keeps is in the data directory, whoever asks for another place.
 pub(super) const REFUSED: &str = "store.url";
@@ -124,7 +124,7 @@ const AS_PROFILE: BuiltIn = Absent("as the profile says");
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Key] = &[
     key("scheduler", "poll", Kind::Duration { min: 10, max: DAY }, Value("30s"), "How often the scheduler looks for work that no event announced."),
-    key("scheduler", "max_concurrent", integer(1, 256), Value("4"), "Sessions that may run at the same time. Not used by this version yet."),
+    key("scheduler", "max_concurrent", integer(1, 256), Value("4"), "Sessions for tasks that may run at the same time."),
     key("scheduler", "lease_ttl", Kind::Duration { min: 100, max: 30 * DAY }, Value("10m"), "How long a claim lasts without a beat."),
     key("scheduler", "heartbeat_ttl", Kind::Duration { min: 100, max: 30 * DAY }, Value("5m"), "How long after a beat a run counts as alive."),
     key("scheduler", "max_attempts", integer(1, 100), Value("3"), "Failed attempts after which a task goes to deadletter."),
@@ -137,6 +137,7 @@ pub(crate) const TABLE: &[Key] = &[
     key("session", "exit_grace", GRACE, Value("10s"), "How long a process has to end by itself after its exit signal."),
     key("session", "stderr_lines", integer(1, 10_000), Value("50"), "Lines of standard error that are kept from the beginning, and as many from the end."),
     key("session", "output_bytes", integer(1024, 64 << 20), Value("262144"), "Bytes of a tool's output that are kept in its record; the whole is an artifact."),
+    key("session", "resume", Kind::Bool, Value("false"), "Whether the next attempt at a task goes on with the conversation that Baton's end cut short, where the agent can."),
 
     key("ci", "command", Kind::Command, Absent("the phase waits for `baton ci report`"), "What to run in the workspace: a text for `sh -c`, or an array of a program and its arguments, run as it is."),
     key("ci", "timeout", WAIT, Value("30m"), "How long it may run."),
@@ -191,8 +192,8 @@ pub(crate) const AGENT: &[Key] = &[
     key("agents", "env", Kind::Map { names: Form::Variable, of: &Kind::Text(Form::Open) }, Value("{}"), "Variables that are set for it. No secrets: those come through `env_pass`."),
     key("agents", "env_pass", Kind::List { of: &VARIABLE, min: 0 }, Value("[]"), "Variables that it inherits beside the few that every process needs."),
     key("agents", "mode", Kind::Text(Form::Any), Absent("the agent's own"), "The session mode that is asked for.").only(&["acp", "mock"]),
-    key("agents", "fs", Kind::Bool, Value("true"), "Whether it may read and write files through Baton."),
-    key("agents", "terminal", Kind::Bool, Value("true"), "Whether it may run commands through Baton."),
+    key("agents", "fs", Kind::Bool, Value("false"), "Whether it may read and write files through Baton."),
+    key("agents", "terminal", Kind::Bool, Value("false"), "Whether it may run commands through Baton."),
     key("agents", "mcp", Kind::Bool, Value("true"), "Whether it is given Baton's MCP server."),
     key("agents", "roles", Kind::List { of: &Kind::Text(Form::Name), min: 0 }, Value("[]"), "Roles whose tasks it takes beside those without a role."),
     key("agents", "exit_protocol", Kind::Bool, Value("false"), "Whether it has to end each phase with an exit signal."),

@@ -6,11 +6,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_runtime::Engine;
+use baton_core::protocol::exit_signal::parse_flag;
+use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
+use baton_runtime::session::Broker;
+use baton_runtime::work::Crew;
 use baton_store::{Layout, Workspace};
 
 use crate::config::{Flag, Resolved, TABLE, Value};
+use crate::commands::EXIT_SWITCH;
+use crate::context::Context;
 use crate::error::{CliError, Code};
+use crate::sessions;
 
 /// A data directory for all the commands that others hand over.
 #[derive(Debug)]
@@ -21,6 +28,10 @@ pub(crate) struct Owner {
     pub(crate) engine: Arc<Engine>,
     /// Wakes whoever does what is due.
     pub(crate) wake: Arc<Wake>,
+    /// Who works in the workspace.
+    pub(crate) occupancy: Occupancy,
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) crew: Arc<Crew>,
     notices: Mutex<Vec<String>>,
     /// The configuration that rules as long as it serves: `section.key` and value.
     rules: BTreeMap<String, Value>,
@@ -30,13 +41,32 @@ pub(crate) struct Owner {
 const NOTICES_MAX: usize = 1024;
 
 impl Owner {
-    pub(crate) fn new(workspace: Workspace, engine: Engine, config: &Resolved) -> Result<Owner, CliError> {
+    pub(crate) fn new(
+        ctx: &Context,
+        workspace: Workspace,
+        engine: Engine,
+        config: &Resolved,
+    ) -> Result<Owner, CliError> {
         let root = workspace.layout.root();
         let root = fs::canonicalize(root).map_err(|error| CliError::io("find", root, &error))?;
         let (engine, wake) = (Arc::new(engine), Arc::new(Wake::default()));
         let rules =
             TABLE.iter().filter_map(|key| Some((key.path(), config.get(key)?.value.clone()))).collect();
-        Ok(Owner { root, workspace, engine, wake, notices: Mutex::default(), rules })
+        let settings = config.settings();
+        let occupancy = Occupancy::new(engine.ground().workspace.clone());
+        let broker = sessions::broker(ctx, &workspace, &engine, &settings, Vec::new())?;
+        let max_concurrent = settings.scheduler.max_concurrent as usize;
+        let heeds_signals = parse_flag(ctx.own_variable(EXIT_SWITCH).as_deref());
+        let crew = Crew::new(
+            engine.clone(),
+            broker.clone(),
+            occupancy.clone(),
+            wake.clone(),
+            max_concurrent,
+            heeds_signals,
+        );
+        let notices = Mutex::default();
+        Ok(Owner { root, workspace, engine, wake, occupancy, broker, crew, notices, rules })
     }
 
     /// What a caller sets for its command and does not get, in sentences: what is done here is done as this process was told to.

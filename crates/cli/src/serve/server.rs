@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::frame::{self, BEGUN, Request};
 use super::owner::Owner;
 use super::socket::{Listening, is_ours};
-use crate::args::{Cli, Command};
+use crate::args::{Agent, Cli, Command};
 use crate::console::Console;
 use crate::context::{Caller, Environment};
 use crate::error::{CliError, Code};
@@ -220,6 +220,8 @@ fn is_taken(command: Option<&Command>) -> bool {
             Command::Init
                 | Command::Demo(_)
                 | Command::Serve(_)
+                | Command::MockAgent
+                | Command::Agent(Agent::Ls | Agent::Check(_))
                 | Command::Events(_)
                 | Command::Verify(_)
                 | Command::Replay(_)

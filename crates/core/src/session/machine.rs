@@ -29,6 +29,8 @@ pub struct Rules {
     pub tool_waits_ms: Vec<i64>,
     /// How long somebody may think about a permission.
     pub permission_ms: i64,
+    /// The same for a question of the agent's own.
+    pub question_ms: i64,
 }
 
 impl Rules {
@@ -39,6 +41,7 @@ impl Rules {
             llm_waits_ms: vec![250, 1000],
             tool_waits_ms: vec![500],
             permission_ms: 5 * 60_000,
+            question_ms: 10 * 60_000,
         }
     }
 }

@@ -37,7 +37,11 @@ impl Machine {
             return Err(Unfit::here(self.kind, format!("permission {id} is asked for already")));
         }
         let requested_at_ms = step.now().unix_ms();
-        let at = step.now().plus_ms(self.rules.permission_ms);
+        let wait_ms = match kind {
+            PermissionKind::Tool => self.rules.permission_ms,
+            PermissionKind::Question => self.rules.question_ms,
+        };
+        let at = step.now().plus_ms(wait_ms);
         let permission =
             Permission { id: id.clone(), kind, title, call_id, requested_at_ms, expires_at_ms: at.unix_ms() };
         self.permissions.push(permission.clone());

@@ -1,9 +1,11 @@
 //! A session as people see it: folded from its events alone, so that it is the same before and after a restart.
 
-use super::event::SessionEvent;
+use super::event::{Resolved, SessionEvent, StateChanged, Stated};
 use super::model::{HookRun, Permission, SessionError, ToolRun};
-use super::words::{Reason, StateKind};
+use super::permission::{Answer, BY_BATON};
+use super::words::{Reason, RunStatus, StateKind};
 use crate::ids::StreamId;
+use crate::moment::{Ids, Moment};
 
 /// Most runs that a view keeps of each kind; the ledger has all.
 const RUNS_MAX: usize = 1000;
@@ -35,6 +37,39 @@ impl Default for View {
 }
 
 impl View {
+    /// What is to be recorded of a session whose end nobody saw: everything that was open is canceled, then it is over.
+    pub fn abandon(&self, moment: Moment) -> Vec<Stated> {
+        if self.state == StateKind::Stopped {
+            return Vec::new();
+        }
+        let mut ids = Ids::new(moment);
+        let (now, error) = (Some(moment.now.unix_ms()), Some("Baton ended".to_owned()));
+        let mut events = Vec::new();
+        for run in self.tool_runs.iter().filter(|run| !run.status.is_terminal()) {
+            let status = RunStatus::Canceled;
+            let run = ToolRun { status, finished_at_ms: now, error: error.clone(), ..run.clone() };
+            events.push(SessionEvent::ToolLifecycle(run));
+        }
+        for run in self.hook_runs.iter().filter(|run| !run.status.is_terminal()) {
+            let status = RunStatus::Canceled;
+            let run = HookRun { status, finished_at_ms: now, error: error.clone(), ..run.clone() };
+            events.push(SessionEvent::HookLifecycle(run));
+        }
+        for permission in &self.permissions {
+            let (id, by) = (permission.id.clone(), BY_BATON.to_owned());
+            events.push(SessionEvent::PermissionResolved(Resolved { id, answer: Answer::Canceled, by }));
+        }
+        events.push(SessionEvent::StateChanged(StateChanged {
+            from: self.state,
+            to: StateKind::Stopped,
+            reason: Reason::HarnessExited,
+            stream_id: self.stream,
+            exit_code: None,
+        }));
+        let stated = |event| Stated { id: ids.event(), at: moment.now, event };
+        events.into_iter().map(stated).collect()
+    }
+
     /// Takes the next event in.
     pub fn apply(&mut self, event: &SessionEvent) {
         match event {

@@ -13,6 +13,10 @@ pub struct Willing {
     pub roles: Vec<String>,
     /// Sessions that it runs at most.
     pub max_sessions: usize,
+    /// Whether it takes what is nobody's in particular.
+    pub takes_any: bool,
+    /// Whether it works where others work too: then one task at a time is worked on there.
+    pub is_shared: bool,
 }
 
 /// What is running already, and how much may.
@@ -21,6 +25,8 @@ pub struct Load {
     pub max_concurrent: usize,
     /// Sessions of each agent.
     pub running: BTreeMap<AgentName, usize>,
+    /// Whether somebody works in the shared workspace.
+    pub is_shared_taken: bool,
 }
 
 /// A task for an agent.
@@ -38,6 +44,7 @@ impl Board {
         let mut ready: Vec<&Task> =
             self.with_status(Status::Ready).filter(|task| self.is_due(task, now)).collect();
         ready.sort_by(|a, b| (a.priority, a.created_at, &a.id).cmp(&(b.priority, b.created_at, &b.id)));
+        let mut is_shared_taken = load.is_shared_taken;
         let mut out = Vec::new();
         for task in ready {
             if free == 0 {
@@ -48,11 +55,14 @@ impl Board {
             let fits = |agent: &&Willing| match (&task.routing.agent, &task.routing.role) {
                 (Some(name), _) => *name == agent.name,
                 (None, Some(role)) => agent.roles.contains(role),
-                (None, None) => true,
+                (None, None) => agent.takes_any,
             };
+            let has_place = |agent: &&Willing| !agent.is_shared || !is_shared_taken;
             // The one with the least to do: work spreads by itself.
             let least = |agent: &&Willing| running.get(&agent.name).copied().unwrap_or(0);
-            let Some(agent) = agents.iter().filter(has_room).filter(fits).min_by_key(least) else { continue };
+            let free_ones = agents.iter().filter(has_room).filter(has_place).filter(fits);
+            let Some(agent) = free_ones.min_by_key(least) else { continue };
+            is_shared_taken |= agent.is_shared;
             *running.entry(agent.name.clone()).or_default() += 1;
             free -= 1;
             out.push(Assignment { task: task.id.clone(), agent: agent.name.clone() });
@@ -103,7 +113,7 @@ mod tests {
 
     fn agent(name: &str, roles: &[&str], max_sessions: usize) -> Willing {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-        Willing { name: name.parse().unwrap(), roles, max_sessions }
+        Willing { name: name.parse().unwrap(), roles, max_sessions, takes_any: true, is_shared: false }
     }
 
     fn check(board: &Board, agents: &[Willing], load: &Load, expected: &[(&str, &str)]) {
@@ -119,7 +129,7 @@ mod tests {
     }
 
     fn load(max_concurrent: usize) -> Load {
-        Load { max_concurrent, running: BTreeMap::new() }
+        Load { max_concurrent, ..Load::default() }
     }
 
     #[test]
@@ -163,10 +173,30 @@ mod tests {
         check(
             &board(tasks.clone()),
             &agents,
-            &Load { max_concurrent: 9, running: running.clone() },
+            &Load { max_concurrent: 9, running: running.clone(), is_shared_taken: false },
             &[("a", "y")],
         );
-        check(&board(tasks), &agents, &Load { max_concurrent: 3, running }, &[]);
+        check(&board(tasks), &agents, &Load { max_concurrent: 3, running, ..Load::default() }, &[]);
+    }
+
+    #[test]
+    fn one_task_at_a_time_where_the_workspace_is_shared() {
+        let tasks = || vec![new("a", Priority::Normal), new("b", Priority::Normal), new("c", Priority::Normal)];
+        let shared = Willing { is_shared: true, ..agent("x", &[], 9) };
+        check(&board(tasks()), std::slice::from_ref(&shared), &load(9), &[("a", "x")]);
+        let apart = agent("y", &[], 9);
+        let both = [shared, apart];
+        check(&board(tasks()), &both, &load(9), &[("a", "x"), ("b", "y"), ("c", "y")]);
+        let taken = Load { is_shared_taken: true, ..load(9) };
+        check(&board(tasks()), &both, &taken, &[("a", "y"), ("b", "y"), ("c", "y")]);
+    }
+
+    #[test]
+    fn some_come_only_when_they_are_called() {
+        let shy = [Willing { takes_any: false, ..agent("mock", &[], 9) }];
+        let mut called = new("b", Priority::Normal);
+        called.routing.agent = Some("mock".parse().unwrap());
+        check(&board(vec![new("a", Priority::Normal), called]), &shy, &load(9), &[("b", "mock")]);
     }
 
     #[test]

@@ -155,6 +155,8 @@ impl Engine {
     /// Takes the end of a session of Baton's own in. `Remind` says that the run goes on.
     pub fn session_end(&self, ended: &SessionEnded) -> Result<AfterSession, Fault> {
         let mut state = self.ready()?;
+        let result = state.board.get(&ended.task).and_then(|task| self.found_result(task));
+        let ended = &SessionEnded { result, ..ended.clone() };
         let moment = self.ground.clock.moment();
         let (after, _) = self.act(&mut state, |board, settings| {
             Ok(match board.session_end(ended, settings.rules, moment)? {

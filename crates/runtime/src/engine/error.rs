@@ -35,7 +35,7 @@ impl Fault {
         Fault::Refused(Refusal::NotFound(id.clone()))
     }
 
-    pub(super) fn files(what: impl Into<String>) -> impl FnOnce(io::Error) -> Fault {
+    pub(crate) fn files(what: impl Into<String>) -> impl FnOnce(io::Error) -> Fault {
         let what = what.into();
         move |source| Fault::Files { what, source }
     }

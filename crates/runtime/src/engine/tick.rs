@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// What a run left in its result file without saying so.
-    fn found_result(&self, task: &Task) -> Option<FoundResult> {
+    pub(super) fn found_result(&self, task: &Task) -> Option<FoundResult> {
         let lease = task.lease.as_ref()?;
         if task.said.report.is_some() {
             return None;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::actor::{Letter, Running, Spawn, Stream, gone};
 use super::hook_run::HookRunner;
+use super::snapshot::Process;
 use crate::harness::Failure;
 
 impl Running {
@@ -31,7 +32,10 @@ impl Running {
             }
             Effect::AnswerPermission { id, answer } => {
                 self.permissions.retain(|(_, waiting)| *waiting != id);
-                if let Some(harness) = &mut self.harness {
+                if let Some(asking) = self.asking.remove(&id) {
+                    // Whoever asked may have gone.
+                    let _ = asking.try_send(answer);
+                } else if let Some(harness) = &mut self.harness {
                     harness.answer(&id, &answer);
                 }
                 Ok(())
@@ -66,7 +70,10 @@ impl Running {
         let spawn = std::mem::replace(&mut self.start.spawn, none);
         match spawn(tell) {
             Ok(harness) => {
+                let pid = harness.pid();
+                self.start.snapshot.process = pid.and_then(|pid| Process::of(pid, &self.start.boot));
                 self.harness = Some(harness);
+                self.save();
                 Ok(())
             }
             Err(error) => self.end(gone(ProcessEnd::NotSpawned(error.to_string()), false)),
@@ -80,6 +87,7 @@ impl Running {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
                 self.sent = vec![text];
+                self.sent.append(&mut self.more);
             }
             Sent::ToolOutputs | Sent::Again => {}
         }

@@ -3,8 +3,9 @@
 //! Deadlines are this thread's too: the handshake, silence in a turn, permissions that nobody answers, waits before another attempt. Nothing in any
 //! protocol supplies them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use baton_core::Timestamp;
 use baton_core::ids::{SessionId, StreamId};
 use baton_core::session::{
-    Answer, Cause, Decision, Ended, Input, Machine, ProcessEnd, RetryTarget, Rules, SessionEndedData,
+    Answer, Cause, Decision, Ended, Input, Machine, PermissionKind, ProcessEnd, RetryTarget, Rules, SessionEndedData,
     StateKind, Stated, View,
 };
 use baton_store::AppendError;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::feed::{Channel, Feed};
 use super::recorder::Recorder;
+use super::snapshot::Snapshot;
 use super::transcript::Transcript;
 use crate::agent::Exit;
 use crate::clock::Clock;
@@ -41,8 +43,14 @@ pub struct Start {
     pub recorder: Recorder,
     pub transcript: Transcript,
     pub workspace: PathBuf,
+    /// Its own folder.
+    pub dir: PathBuf,
+    /// What is kept of it there.
+    pub snapshot: Snapshot,
     pub deadlines: Deadlines,
     pub clock: Arc<dyn Clock>,
+    /// Which start of the machine this is.
+    pub boot: String,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
 }
@@ -60,13 +68,24 @@ pub struct Deadlines {
     pub handshake: Duration,
     /// In a turn, without a word.
     pub inactivity: Duration,
+    /// For the end of a turn that was cancelled.
+    pub cancel: Duration,
 }
 
 /// What is asked of a session from outside.
 #[derive(Debug)]
 pub enum Ask {
     Send(String),
+    /// A prompt in several parts.
+    Prompt(Vec<String>),
+    /// The turn is to end; the session goes on.
+    Cancel,
     Stop,
+    /// The agent asks a person; whoever asked gets the answer there.
+    Question {
+        text: String,
+        answer: SyncSender<Answer>,
+    },
     Permit { id: String, answer: Answer, by: String },
     RetryTool(baton_core::ids::ToolRunId),
     RetryHook(baton_core::ids::HookRunId),
@@ -86,6 +105,7 @@ pub struct Handle {
     id: SessionId,
     mailbox: SyncSender<Letter>,
     feed: Arc<Feed>,
+    view: Arc<Mutex<View>>,
 }
 
 impl std::fmt::Debug for Letter {
@@ -105,6 +125,16 @@ impl Handle {
 
     pub fn feed(&self) -> &Feed {
         &self.feed
+    }
+
+    /// The session as it is.
+    pub fn view(&self) -> View {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it does at the moment.
+    pub fn state(&self) -> StateKind {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner).state
     }
 
     /// Asks for something and waits until it is recorded, or refused.
@@ -128,8 +158,9 @@ impl Actor {
     ) -> std::io::Result<Handle> {
         let (mailbox, letters) = sync_channel(MAILBOX_MAX);
         let feed = Arc::new(Feed::default());
-        let handle = Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone() };
-        let running = Running::new(start, mailbox, feed);
+        let view = Arc::<Mutex<View>>::default();
+        let handle = Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone(), view: view.clone() };
+        let running = Running::new(start, mailbox, feed, view);
         std::thread::Builder::new().name("session".into()).spawn(move || running.run(&letters, ended))?;
         Ok(handle)
     }
@@ -147,12 +178,19 @@ pub(super) struct Stream {
 pub(super) struct Running {
     pub(super) start: Start,
     pub(super) machine: Machine,
-    pub(super) view: View,
+    pub(super) view: Arc<Mutex<View>>,
     pub(super) mailbox: SyncSender<Letter>,
     pub(super) feed: Arc<Feed>,
     pub(super) harness: Option<Box<dyn Harness>>,
     /// What was sent last, for another attempt.
     pub(super) sent: Vec<String>,
+    /// What goes with the next prompt, after its first part.
+    pub(super) more: Vec<String>,
+    /// Whoever waits for the answer to a question of theirs.
+    pub(super) asking: BTreeMap<String, SyncSender<Answer>>,
+    questions: u64,
+    /// When a turn that was cancelled must have ended.
+    cancelled: Option<Instant>,
     pub(super) stream: Option<Stream>,
     pub(super) retry: Option<(Timestamp, RetryTarget)>,
     pub(super) permissions: Vec<(Timestamp, String)>,
@@ -168,15 +206,19 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>) -> Self {
+    fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>, view: Arc<Mutex<View>>) -> Self {
         Running {
             machine: Machine::new(start.id, start.rules.clone()),
             start,
-            view: View::default(),
+            view,
             mailbox,
             feed,
             harness: None,
             sent: Vec::new(),
+            more: Vec::new(),
+            asking: BTreeMap::new(),
+            questions: 0,
+            cancelled: None,
             stream: None,
             retry: None,
             permissions: Vec::new(),
@@ -204,8 +246,13 @@ impl Running {
             // Without the ledger nothing may be done any more, and nothing is: the agent is ended.
             self.abandon(&error.to_string());
         }
-        if let Some(data) = &self.ended {
-            ended(data, &self.view);
+        if let Some(data) = self.ended.take() {
+            self.start.snapshot.ended_at = Some(self.start.clock.now());
+            self.start.snapshot.ended = Some(data.clone());
+            self.save();
+            self.feed.push(Channel::Ended, serde_json::to_value(&data).unwrap_or_default());
+            let view = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            ended(&data, &view);
         }
         self.feed.end();
     }
@@ -226,7 +273,7 @@ impl Running {
         let Decision { events, effects } = self.machine.handle(self.start.id, input, self.moment());
         self.start.recorder.record(&events)?;
         for stated in &events {
-            self.view.apply(&stated.event);
+            self.view.lock().unwrap_or_else(PoisonError::into_inner).apply(&stated.event);
             self.feed.push(Channel::State, self.state_event(stated));
         }
         for effect in effects {
@@ -243,6 +290,19 @@ impl Running {
     fn ask(&mut self, ask: Ask) -> Result<Result<(), String>, AppendError> {
         let input = match ask {
             Ask::Send(text) => Input::UserInput { text },
+            Ask::Prompt(blocks) => {
+                let mut blocks = blocks.into_iter();
+                let text = blocks.next().unwrap_or_default();
+                self.more = blocks.collect();
+                Input::UserInput { text }
+            }
+            Ask::Cancel => return Ok(self.cancel()),
+            Ask::Question { text, answer } => {
+                self.questions += 1;
+                let id = format!("question-{}", self.questions);
+                self.asking.insert(id.clone(), answer);
+                Input::PermissionRequested { id, kind: PermissionKind::Question, title: text, call_id: None }
+            }
             Ask::Stop => Input::StopRequested,
             Ask::Permit { id, answer, by } => Input::PermissionAnswered { id, answer, by },
             Ask::RetryTool(run) => Input::RetryTool { run },
@@ -251,6 +311,11 @@ impl Running {
         let before = self.machine.clone();
         self.decide(input)?;
         let is_refused = self.machine == before && before.kind() != StateKind::Stopping;
+        if is_refused {
+            // Nobody will answer: whoever asked learns it by the end of the channel.
+            let waits = |id: &String| self.machine.permissions().iter().any(|waiting| waiting.id == *id);
+            self.asking.retain(|id, _| waits(id));
+        }
         Ok(match is_refused {
             true => Err(format!("a session in {} does not take that", before.kind())),
             false => Ok(()),
@@ -318,9 +383,31 @@ impl Running {
         self.ended.get_or_insert_with(|| ended.classify());
     }
 
+    /// Asks the agent to end its turn, and waits for that within its time.
+    fn cancel(&mut self) -> Result<(), String> {
+        if self.machine.kind() != StateKind::CallingLlm {
+            return Err(format!("a session in {} has no turn to cancel", self.machine.kind()));
+        }
+        if let Some(harness) = &mut self.harness {
+            harness.cancel();
+        }
+        self.cancelled.get_or_insert_with(|| Instant::now() + self.start.deadlines.cancel);
+        Ok(())
+    }
+
+    /// Keeps what is known of the session. What cannot be written is missing after a restart, and is no reason to stop now.
+    pub(super) fn save(&mut self) {
+        let (trace, snapshot) = (self.start.recorder.trace(), &mut self.start.snapshot);
+        snapshot.continued = (trace != snapshot.trace).then_some(trace);
+        let _ = self.start.snapshot.save(&self.start.dir);
+    }
+
     /// How long silence is allowed from now on.
     pub(super) fn watch_silence(&mut self) {
-        let Deadlines { handshake, inactivity } = self.start.deadlines;
+        let Deadlines { handshake, inactivity, .. } = self.start.deadlines;
+        if self.machine.kind() != StateKind::CallingLlm {
+            self.cancelled = None;
+        }
         let wanted = match self.machine.kind() {
             StateKind::Starting => Some((handshake, "the handshake")),
             // Whoever waits for a person may be silent.
@@ -344,7 +431,8 @@ impl Running {
         let retry = self.retry.as_ref().map(|(at, _)| until(at));
         let permission = self.permissions.iter().map(|(at, _)| until(at)).min();
         let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        [retry, permission, silence].into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
+        let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
+        [retry, permission, silence, cancelled].into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
     }
 
     fn do_what_is_due(&mut self) -> Result<(), AppendError> {
@@ -356,6 +444,11 @@ impl Running {
             let (_, id) = self.permissions.remove(at);
             let by = "baton".to_owned();
             self.decide(Input::PermissionAnswered { id, answer: Answer::Deny, by })?;
+        }
+        if self.cancelled.take_if(|at| *at <= Instant::now()).is_some() {
+            let message = "the agent did not end the turn that was cancelled";
+            self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
+            self.stop_harness();
         }
         if let Some((_, what)) = self.silence.take_if(|(at, _)| *at <= Instant::now()) {
             let message = format!("the agent was silent in {what} for too long");

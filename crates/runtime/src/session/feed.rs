@@ -25,6 +25,8 @@ pub enum Channel {
     State,
     /// `agent:stream_event`: what passes by.
     Stream,
+    /// The last word: how it ended.
+    Ended,
 }
 
 /// What a reader gets.

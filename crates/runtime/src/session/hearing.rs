@@ -16,6 +16,10 @@ impl Running {
         match told {
             Told::Ready(ready) => {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
+                let snapshot = &mut self.start.snapshot;
+                (snapshot.native_id, snapshot.program) = (ready.native_id, ready.agent);
+                (snapshot.can_load, snapshot.mode) = (ready.can_load, ready.mode);
+                self.save();
                 self.decide(Input::HarnessReady)?;
             }
             Told::NotReady(failure) => self.blamed = Some(failure),

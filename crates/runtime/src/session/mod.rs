@@ -11,13 +11,21 @@
 
 mod acting;
 mod actor;
+mod broker;
 mod feed;
 mod hearing;
 mod hook_run;
+mod past;
 mod recorder;
+mod snapshot;
+mod spawning;
 mod transcript;
 
+pub use broker::{Begin, Broker, Live, NotBegun, OnEnd, SessionBounds, Setting, token};
 pub use actor::{Actor, Ask, Deadlines, Handle, Spawn, Start, Tell};
 pub use feed::{Channel, Feed, Item, Next};
+pub use past::{BATON_DIED, recover, view};
 pub use recorder::{Bound, Recorder};
+pub use snapshot::{Process, Snapshot};
+pub use spawning::{SESSION_VARIABLE, Surroundings};
 pub use transcript::{Transcript, path_in};

@@ -1,5 +1,6 @@
 //! What a session declares, into the ledger: one decision, one append.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use baton_core::Timestamp;
@@ -29,14 +30,15 @@ pub struct Recorder {
     key: Arc<SecretKey>,
     session: SessionId,
     bound: Option<Bound>,
-    trace: TraceId,
+    /// Where it writes: its task's trace, or its own, also once its task's has ended.
+    trace: Cell<TraceId>,
 }
 
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder")
             .field("session", &self.session)
-            .field("trace", &self.trace)
+            .field("trace", &self.trace.get())
             .finish_non_exhaustive()
     }
 }
@@ -53,17 +55,32 @@ impl Recorder {
         let mut ids = Ids::new(moment);
         let own = ids.trace();
         let trace = bound.as_ref().map_or(own, |bound| bound.trace);
-        let recorder = Recorder { journal, key, session, bound, trace };
+        let recorder = Recorder { journal, key, session, bound, trace: Cell::new(trace) };
         if recorder.bound.is_none() {
-            let title = Some(format!("session {session}"));
-            let opened = recorder.event(ids.event(), moment.now, Payload::TraceOpened { title });
-            recorder.append(vec![opened])?;
+            recorder.begin_own(ids, moment)?;
         }
         Ok(recorder)
     }
 
+    /// Goes on where another life of Baton stopped writing.
+    pub fn reopen(
+        journal: Arc<dyn Journal>,
+        key: Arc<SecretKey>,
+        session: SessionId,
+        bound: Option<Bound>,
+        trace: TraceId,
+    ) -> Self {
+        Recorder { journal, key, session, bound, trace: Cell::new(trace) }
+    }
+
     pub fn trace(&self) -> TraceId {
-        self.trace
+        self.trace.get()
+    }
+
+    fn begin_own(&self, mut ids: Ids, moment: Moment) -> Result<(), AppendError> {
+        let title = Some(format!("session {}", self.session));
+        let opened = self.event(ids.event(), moment.now, Payload::TraceOpened { title });
+        self.append_to_trace(vec![opened])
     }
 
     /// Records what a decision declares.
@@ -84,7 +101,7 @@ impl Recorder {
 
     /// Ends a trace of its own.
     pub fn close(&self, reason: &str, moment: Moment) -> Result<(), AppendError> {
-        if self.bound.is_some() {
+        if self.bound.as_ref().is_some_and(|bound| bound.trace == self.trace.get()) {
             return Ok(());
         }
         let closed = Payload::TraceClosed { reason: reason.to_owned() };
@@ -94,7 +111,7 @@ impl Recorder {
     fn event(&self, id: EventId, at: Timestamp, payload: Payload) -> Event {
         let token = |text: String| text.parse::<Token>().ok();
         Event {
-            trace: self.trace,
+            trace: self.trace.get(),
             id,
             at,
             actor: system(),
@@ -108,7 +125,23 @@ impl Recorder {
         }
     }
 
-    fn append(&self, events: Vec<Event>) -> Result<(), AppendError> {
+    /// Appends; where the task's trace has ended meanwhile, what is left of the session gets one of its own.
+    fn append(&self, mut events: Vec<Event>) -> Result<(), AppendError> {
+        match self.append_to_trace(events.clone()) {
+            Err(AppendError::Refused(Refusal::Closed(closed))) if closed == self.trace.get() => {
+                let Some(first) = events.first() else { return Ok(()) };
+                let moment = Moment { now: first.at, seed: baton_store::clock::random() };
+                let mut ids = Ids::new(moment);
+                self.trace.set(ids.trace());
+                self.begin_own(ids, moment)?;
+                events.iter_mut().for_each(|event| event.trace = self.trace.get());
+                self.append_to_trace(events)
+            }
+            appended => appended,
+        }
+    }
+
+    fn append_to_trace(&self, events: Vec<Event>) -> Result<(), AppendError> {
         let unsealed =
             |error: baton_ledger::body::Error| AppendError::Refused(Refusal::Form(error.to_string()));
         let mut proposal = Proposal { events: Vec::with_capacity(events.len()), decided_on: Vec::new() };

@@ -39,7 +39,14 @@ struct Crew<'a> {
 
 impl Dispatcher for Crew<'_> {
     fn willing(&self) -> Vec<Willing> {
-        ["ada", "bob"].map(|name| Willing { name: agent(name), roles: Vec::new(), max_sessions: 3 }).to_vec()
+        let willing = |name| Willing {
+            name: agent(name),
+            roles: Vec::new(),
+            max_sessions: 3,
+            takes_any: true,
+            is_shared: false,
+        };
+        ["ada", "bob"].map(willing).to_vec()
     }
 
     fn load(&self) -> Load {
@@ -47,10 +54,10 @@ impl Dispatcher for Crew<'_> {
         for (name, _) in self.at_work.lock().unwrap().values() {
             *running.entry(name.clone()).or_default() += 1;
         }
-        Load { max_concurrent: 4, running }
+        Load { max_concurrent: 4, running, is_shared_taken: false }
     }
 
-    fn start(&self, assignment: &Assignment) -> Result<(), Fault> {
+    fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {
         self.engine.claim(&assignment.task, &assignment.agent, None, None)?;
         let mut rng = self.rng.lock().unwrap();
         let fate = match rng.chance(3) {
@@ -59,7 +66,7 @@ impl Dispatcher for Crew<'_> {
             false => Fate::ReportsAt(self.clock.now().plus_ms(MINUTE_MS * (1 + rng.below(4).cast_signed()))),
         };
         self.at_work.lock().unwrap().insert(assignment.task.clone(), (assignment.agent.clone(), fate));
-        Ok(())
+        Ok(true)
     }
 }
 

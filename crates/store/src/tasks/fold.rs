@@ -12,7 +12,7 @@ use baton_ledger::record::Line;
 use crate::ports::{History, ReadError, StoredLine};
 
 /// Lines that are read at once.
-const LINES_AT_ONCE: usize = 1024;
+pub const LINES_AT_ONCE: usize = 1024;
 
 /// The parts of a stored record that tasks are folded from.
 #[derive(Debug, Clone, PartialEq)]

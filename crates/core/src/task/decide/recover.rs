@@ -155,6 +155,8 @@ pub struct SessionEnded {
     pub run: RunId,
     pub fence: u64,
     pub ending: Ending,
+    /// What the run left in its result file, where the ledger has no report.
+    pub result: Option<FoundResult>,
     /// How the agent ended, for whoever asks why.
     pub termination: Value,
 }
@@ -170,6 +172,10 @@ pub enum Ending {
     Permanent { cause: String },
     /// The agent's usage limit is reached, until then.
     Limited { until: Timestamp },
+    /// Whatever the agent reports, what runs after its tools says that the work is not good.
+    Refused { cause: String },
+    /// A person did not want it to go on.
+    Stopped,
 }
 
 /// What the end of a session asks for.
@@ -194,7 +200,14 @@ impl Board {
         if !is_its_own {
             return Ok(AfterSession::Decided(Decided::nothing()));
         }
-        if let Some(report) = act.task.said.report.clone() {
+        if let (None, Some(FoundResult::Report(report))) = (&act.task.said.report, &ended.result)
+            && report.run_id == Some(ended.run)
+            && report.fence == ended.fence
+        {
+            act.emit(&executor(&report.agent), &TaskEvent::Completed((**report).clone()));
+        }
+        let is_refused = matches!(ended.ending, Ending::Refused { .. });
+        if let Some(report) = act.task.said.report.clone().filter(|_| !is_refused) {
             let reason = format!("session_end_{}", report.outcome);
             let by = executor(&report.agent);
             apply_outcome(&mut act, &by, report.outcome, &report.reason, &reason, rules);
@@ -227,13 +240,17 @@ impl Board {
                 let failed = Failed { run_id, cause, reason, is_permanent: false, termination };
                 fail_attempt(&mut act, &failed, rules, moment.seed);
             }
-            Ending::Failed { cause } => {
+            Ending::Failed { cause } | Ending::Refused { cause } => {
                 let failed = Failed { run_id, cause, reason: cause, is_permanent: false, termination };
                 fail_attempt(&mut act, &failed, rules, moment.seed);
             }
             Ending::Permanent { cause } => {
                 let failed = Failed { run_id, cause, reason: cause, is_permanent: true, termination };
                 fail_attempt(&mut act, &failed, rules, moment.seed);
+            }
+            Ending::Stopped => {
+                let to = act.task.waiting_status();
+                act.go(&system(), to, "stopped");
             }
             Ending::Limited { until } => {
                 let to = act.task.waiting_status();

@@ -171,7 +171,7 @@ impl Desk {
         let lease = self.board.get(id).unwrap().lease.clone().unwrap();
         let termination = json!({"exitCode": 3});
         let ended =
-            SessionEnded { task: id.clone(), run: lease.run, fence: lease.fence, ending, termination };
+            SessionEnded { task: id.clone(), run: lease.run, fence: lease.fence, ending, result: None, termination };
         let moment = self.moment();
         let after = self.board.session_end(&ended, self.rules, moment).unwrap();
         if let AfterSession::Decided(decided) = &after {
@@ -311,6 +311,7 @@ fn the_end_of_a_session_applies_what_was_reported_and_nothing_of_another_run() {
         run: past.run,
         fence: past.fence,
         ending: Ending::Failed { cause: "crashed".into() },
+        result: None,
         termination: Value::Null,
     };
     let moment = desk.moment();

@@ -1,0 +1,252 @@
+//! `baton run`: one attempt at one task, followed to its end.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use baton_core::AgentName;
+use baton_core::limits::TITLE_CHARS_MAX;
+use baton_core::task::decide::New;
+use baton_core::task::{Refusal, Routing, Status, Task};
+use baton_runtime::Fault;
+use baton_runtime::work::{Attempt, NotStarted, Outcome, RunEnd};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::follow::{Answers, Follower, ending_lines};
+use crate::commands::Ended;
+use crate::commands::house::House;
+use crate::context::{Context, Writing};
+use crate::error::{CliError, Code, Stop};
+use crate::exit::Exit;
+use crate::serve::Owner;
+use crate::session_args::Run;
+use crate::task_names;
+use crate::ui::Ui;
+use crate::ui::text::printable;
+use crate::ui::time::duration;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Run) -> Ended {
+    // Where somebody is to be asked, what they type goes along.
+    let answers = match args.yes {
+        true => {
+            ctx.reach()?;
+            Answers::Yes
+        }
+        false => {
+            let stdin = ctx.stdin()?;
+            if stdin.is_terminal() { Answers::of_person(stdin) } else { Answers::Nobody }
+        }
+    };
+    if ctx.is_served() {
+        let Writing::Shared(owner) = ctx.write(ui)? else {
+            return Err(CliError::new(Code::NotServed, "this process owns nothing").into());
+        };
+        return work(ctx, ui, &owner, args, answers);
+    }
+    let fail = |error: std::io::Error| CliError::io("serve", std::path::Path::new("."), &error);
+    let (stopped, stop) = UnixStream::pair().map_err(fail)?;
+    heed_interruption(ctx).map_err(fail)?;
+    let house = match House::open(ctx, ui, stopped, false) {
+        // Somebody else has just come to own it: they do this.
+        Err(Stop::Error(error)) if error.code == Code::LockHeld => {
+            ctx.reach()?;
+            return Err(Stop::Error(error));
+        }
+        opened => opened?,
+    };
+    house.serve_beside(ui, &stop, |owner, ui| work(ctx, ui, owner, args, answers)).map_err(fail)?
+}
+
+/// The first signal ends the attempt; the second ends the process at once.
+fn heed_interruption(ctx: &Context) -> std::io::Result<()> {
+    let (flag, code) = (&ctx.ends_at_once, i32::from(Exit::Interrupted.code()));
+    flag.store(false, Ordering::Relaxed);
+    signal_hook::flag::register_conditional_shutdown(SIGTERM, code, flag.clone())?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(())
+}
+
+fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Answers) -> Ended {
+    let began = Instant::now();
+    let (task, agent) = task_and_agent(owner, args)?;
+    let attempt = match owner.crew.begin(&task.id, &agent) {
+        Ok(attempt) => attempt,
+        Err(why) => match (is_held(&why), owner.crew.attempt(&task.id)) {
+            // Whoever hands out work was quicker, and gave it to the same agent.
+            (true, Some(attempt)) => attempt,
+            _ => return Err(not_started(why, &task).into()),
+        },
+    };
+    if !ui.json {
+        let line = format!("{}  {}  {}", task.id, attempt.session(), agent);
+        ui.note(&line);
+    }
+    let end = follow(ctx, ui, &attempt, answers);
+    let (end, usage) = match end {
+        Ok(ended) => ended,
+        Err(stop) => {
+            // Whoever reads this has gone: the attempt was theirs.
+            attempt.stop();
+            attempt.wait();
+            return Err(stop);
+        }
+    };
+    finish(ui, owner, &attempt, &end, usage.as_ref(), began)
+}
+
+fn is_held(why: &NotStarted) -> bool {
+    matches!(why, NotStarted::Fault(Fault::Refused(Refusal::Held { .. })))
+}
+
+fn not_started(why: NotStarted, task: &Task) -> CliError {
+    let show = format!("baton task show {}", task.id);
+    match why {
+        NotStarted::Fault(fault) => CliError::about(fault, &task.id, Some(task)),
+        NotStarted::Occupied { .. } => {
+            CliError::new(Code::Occupied, why.to_string()).hint("baton session ls --live")
+        }
+        NotStarted::Session(_) | NotStarted::Worktree { .. } => {
+            CliError::new(Code::NotStarted, why.to_string()).hint(show)
+        }
+    }
+}
+
+/// The task that is worked on, made where there is none, and who does it.
+fn task_and_agent(owner: &Owner, args: &Run) -> Result<(Task, AgentName), CliError> {
+    let named = args.task.as_deref().map(|word| {
+        let id = owner.engine.look(|board| task_names::find(board, word)).map_err(CliError::from)??;
+        Ok::<_, CliError>(owner.engine.task(&id)?.0)
+    });
+    let named = named.transpose()?;
+    let routed = named.as_ref().and_then(|task| task.routing.agent.clone());
+    let agent = match args.agent.clone().or(routed) {
+        Some(agent) => agent,
+        None => only_agent(owner)?,
+    };
+    if !owner.broker.agents().contains_key(&agent) {
+        return Err(unknown_agent(owner, &agent));
+    }
+    let Some(prompt) = &args.prompt else {
+        return Ok((named.ok_or_else(|| CliError::new(Code::Usage, "no prompt and no task"))?, agent));
+    };
+    let (title, body) = title_and_body(prompt);
+    let routing = Routing { agent: Some(agent.clone()), ..Routing::default() };
+    let new = New { body, status: Status::Ready, routing, ..New::titled(title) };
+    Ok((owner.engine.create(&new)?.0, agent))
+}
+
+/// The first line as the title; the whole as the body, where that says more.
+fn title_and_body(prompt: &str) -> (String, String) {
+    let prompt = prompt.trim();
+    let first = prompt.lines().next().unwrap_or_default().trim();
+    let title: String = first.chars().take(TITLE_CHARS_MAX).collect();
+    let body = if title == prompt { String::new() } else { prompt.to_owned() };
+    (title, body)
+}
+
+fn only_agent(owner: &Owner) -> Result<AgentName, CliError> {
+    let mut agents = owner.broker.agents().values().filter(|spec| spec.takes_any());
+    match (agents.next(), agents.next()) {
+        (Some(only), None) => Ok(only.name.clone()),
+        (None, _) => Err(CliError::new(Code::NoAgent, "no agent is configured")
+            .cause("the agent `mock` is always there, for trying things out")
+            .hint("baton agent add NAME -- COMMAND")),
+        _ => Err(CliError::new(Code::NoAgent, "several agents are configured: which one should do it?")
+            .hint("baton agent ls")),
+    }
+}
+
+pub(super) fn unknown_agent(owner: &Owner, agent: &AgentName) -> CliError {
+    let names = owner.broker.agents().keys().map(AgentName::as_str);
+    let near = crate::config::did_you_mean(agent.as_str(), names);
+    CliError::new(Code::NoAgent, format!("there is no agent {agent}{near}")).hint("baton agent ls")
+}
+
+fn follow(
+    ctx: &Context,
+    ui: &mut Ui,
+    attempt: &Attempt,
+    answers: Answers,
+) -> Result<(RunEnd, Option<Value>), Stop> {
+    let Some(live) = attempt.live() else { return Ok((attempt.wait(), None)) };
+    let mut follower = Follower::new(live, answers, "operator");
+    let mut is_stopped = false;
+    loop {
+        let goes_on = follower.step(ui)?;
+        let is_wanted = !ctx.ends_at_once.load(Ordering::Relaxed) || ctx.is_served();
+        if (!is_wanted || ctx.is_abandoned()) && !std::mem::replace(&mut is_stopped, true) {
+            attempt.stop();
+        }
+        if !goes_on {
+            return Ok((attempt.wait(), follower.usage().cloned()));
+        }
+    }
+}
+
+/// The last word.
+fn finish(
+    ui: &mut Ui,
+    owner: &Owner,
+    attempt: &Attempt,
+    end: &RunEnd,
+    usage: Option<&Value>,
+    began: Instant,
+) -> Ended {
+    let task = &attempt.bound().task;
+    let exit = match end.outcome {
+        Outcome::Done | Outcome::NeedsReview | Outcome::Partial => Exit::Ok,
+        Outcome::Blocked => Exit::Refused,
+        Outcome::Failed | Outcome::Limited => Exit::AgentFailed,
+        Outcome::Stopped => Exit::Interrupted,
+        Outcome::Lost => Exit::Conflict,
+    };
+    if ui.json {
+        let mut last = json!({
+            "v": 1,
+            "type": "run.ended",
+            "taskId": task.as_str(),
+            "sessionId": attempt.session().to_string(),
+            "outcome": end.outcome.as_str(),
+        });
+        let details = [
+            ("why", end.why.clone().map(Value::String)),
+            ("usage", usage.cloned()),
+            ("terminationInfo", end.termination.as_ref().and_then(|data| serde_json::to_value(data).ok())),
+        ];
+        for (key, value) in details {
+            if let Some(value) = value {
+                last[key] = value;
+            }
+        }
+        ui.object(&last)?;
+        return Ok(exit);
+    }
+    let status = owner.engine.look(|board| board.get(task).map(|task| task.status)).ok().flatten();
+    let status = status.map_or_else(String::new, |status| format!("; {task} is in {status}"));
+    let took = duration(began.elapsed().as_secs());
+    if let (Some(data), Exit::AgentFailed) = (&end.termination, exit) {
+        ending_lines(data).iter().for_each(|line| ui.note(line));
+    }
+    let why = end.why.as_ref().map(|why| format!(": {}", printable(why))).unwrap_or_default();
+    ui.line(&format!("{}{why}  ({took}{}){status}", end.outcome.as_str(), cost(usage)))?;
+    if exit == Exit::Ok && end.outcome != Outcome::Done {
+        ui.hint(&format!("baton task show {task}"));
+    }
+    Ok(exit)
+}
+
+/// What it cost, as far as the agent said so.
+fn cost(usage: Option<&Value>) -> String {
+    let Some(usage) = usage else { return String::new() };
+    let number = |keys: &[&str]| keys.iter().find_map(|key| usage.get(*key).and_then(Value::as_u64));
+    let mut parts = Vec::new();
+    parts.extend(number(&["inputTokens", "input_tokens", "prompt_tokens"]).map(|n| format!("{n} tokens in")));
+    parts.extend(number(&["outputTokens", "output_tokens", "completion_tokens"]).map(|n| format!("{n} out")));
+    let amount = usage.pointer("/cost/amount").or_else(|| usage.get("total_cost_usd"));
+    parts.extend(amount.and_then(Value::as_f64).map(|amount| format!("cost {amount:.4}")));
+    parts.iter().map(|part| format!(", {part}")).collect()
+}

@@ -1,0 +1,213 @@
+//! What changes a session: starting, sending, answering, ending.
+
+use std::process::{Command, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use baton_core::session::{Answer, StateKind};
+use baton_runtime::session::{Ask, Begin, Live, NotBegun};
+use serde_json::json;
+
+use super::show::print;
+use super::{owner, running};
+use crate::commands::Ended;
+use crate::commands::follow::{Answers, Follower};
+use crate::commands::run::unknown_agent;
+use crate::context::Context;
+use crate::error::{CliError, Code, Stop};
+use crate::exit::Exit;
+use crate::input::read_text;
+use crate::limits::{QUESTION_WAIT, SERVE_START_WAIT, SOCKET_RETRY_MS};
+use crate::session_args::{
+    Permit, RetryHook, RetryTool, SessionAsk, SessionOne, SessionSend, SessionStart,
+};
+use crate::sessions::{self, own_program};
+use crate::ui::Ui;
+
+pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
+    let Some(owner) = owner(ctx, ui)? else { return serve_and_retry(ctx) };
+    if !owner.broker.agents().contains_key(&args.agent) {
+        return Err(unknown_agent(&owner, &args.agent).into());
+    }
+    let cwd = match &args.cwd {
+        Some(dir) => ctx.path(dir),
+        None => owner.engine.ground().workspace.clone(),
+    };
+    let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
+    let begin = Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume };
+    let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
+    let id = live.handle.id();
+    wait_until_ready(&live);
+    let snapshot = sessions::find(&sessions::dir_of(&owner.workspace.layout), &id.to_string())?;
+    if !ui.json && snapshot.ended.is_none() {
+        ui.line(&id.to_string())?;
+        ui.hint(&format!("baton session send {id} \"what is to be done\""));
+        return Ok(Exit::Ok);
+    }
+    let exit = if snapshot.ended.is_some() { Exit::AgentFailed } else { Exit::Ok };
+    print(ui, &snapshot, &live.handle.view())?;
+    Ok(exit)
+}
+
+fn not_begun(why: NotBegun) -> CliError {
+    match why {
+        NotBegun::Append(error) => error.into(),
+        _ => CliError::new(Code::NotStarted, why.to_string()).hint("baton session ls --live"),
+    }
+}
+
+/// Waits until a session takes input, or does not. The deadline of the handshake is the session's own.
+fn wait_until_ready(live: &Live) {
+    let mut position = 0;
+    while matches!(live.handle.state(), StateKind::Idle | StateKind::Starting) {
+        match live.handle.feed().after(position, Duration::from_secs(1)) {
+            baton_runtime::session::Next::Items(items) => {
+                position = items.last().map_or(position, |item| item.at);
+            }
+            baton_runtime::session::Next::Over => return,
+            _ => {}
+        }
+    }
+    if live.handle.state() == StateKind::Stopped {
+        // What is kept of its end is written before this.
+        while !matches!(live.handle.feed().after(u64::MAX, Duration::from_secs(1)), baton_runtime::session::Next::Over) {}
+    }
+}
+
+/// Starts a process that serves until its last session has ended, and hands the command over to it.
+fn serve_and_retry(ctx: &Context) -> Ended {
+    use std::os::unix::process::CommandExt as _;
+    let layout = ctx.layout()?;
+    let failed = |error: std::io::Error| CliError::io("serve", layout.root(), &error);
+    let mut command = Command::new(own_program());
+    command.arg("serve").arg("--no-dispatch").arg("--until-idle").arg("--data-dir").arg(layout.root());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let mut child = command.spawn().map_err(failed)?;
+    let until = Instant::now() + SERVE_START_WAIT;
+    while Instant::now() < until {
+        ctx.reach()?;
+        if child.try_wait().map_err(failed)?.is_some_and(|status| !status.success()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(SOCKET_RETRY_MS));
+    }
+    ctx.reach()?;
+    Err(CliError::new(Code::NotServed, "no process serves the data directory, and none could be started")
+        .hint("baton serve")
+        .into())
+}
+
+fn tell(ui: &mut Ui, live: &Live, ask: Ask) -> Ended {
+    let id = live.handle.id();
+    live.handle.ask(ask).map_err(|why| {
+        CliError::new(Code::SessionRefused, format!("session {id}: {why}"))
+            .hint(format!("baton session show {id}"))
+    })?;
+    if ui.json {
+        ui.object(&json!({"v": 1, "id": id.to_string(), "state": live.handle.state().as_str()}))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn send(ctx: &Context, ui: &mut Ui, args: &SessionSend) -> Ended {
+    let (_, live) = running(ctx, ui, &args.one.session)?;
+    tell(ui, &live, Ask::Send(args.text.clone()))
+}
+
+pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+    let (owner, live) = running(ctx, ui, &one.session)?;
+    let attempt = live.bound.as_ref().and_then(|bound| owner.crew.attempt(&bound.task));
+    match attempt.filter(|attempt| attempt.session() == live.handle.id()) {
+        Some(attempt) => {
+            attempt.stop();
+            attempt.wait();
+        }
+        None => {
+            live.handle.ask(Ask::Stop).map_err(|why| CliError::new(Code::SessionRefused, why))?;
+            while !matches!(
+                live.handle.feed().after(u64::MAX, Duration::from_secs(1)),
+                baton_runtime::session::Next::Over
+            ) {}
+        }
+    }
+    let snapshot = sessions::find(&sessions::dir_of(&owner.workspace.layout), &live.handle.id().to_string())?;
+    print(ui, &snapshot, &live.handle.view())
+}
+
+pub(super) fn retry_tool(ctx: &Context, ui: &mut Ui, args: &RetryTool) -> Ended {
+    let (_, live) = running(ctx, ui, &args.one.session)?;
+    tell(ui, &live, Ask::RetryTool(args.run))
+}
+
+pub(super) fn retry_hook(ctx: &Context, ui: &mut Ui, args: &RetryHook) -> Ended {
+    let (_, live) = running(ctx, ui, &args.one.session)?;
+    tell(ui, &live, Ask::RetryHook(args.run))
+}
+
+pub(super) fn permit(ctx: &Context, ui: &mut Ui, args: Permit) -> Ended {
+    let (_, live) = running(ctx, ui, &args.one.session)?;
+    let answer = match args.answer.as_str() {
+        "allow" => Answer::Allow,
+        "deny" => Answer::Deny,
+        _ => Answer::Text(args.answer),
+    };
+    let is_question = live.handle.view().permissions.iter().any(|asked| {
+        asked.id == args.request && asked.kind == baton_core::session::PermissionKind::Question
+    });
+    if matches!(answer, Answer::Text(_)) && !is_question {
+        let what = format!("{}: expected allow or deny; only a question is answered by a text", args.request);
+        return Err(CliError::new(Code::Value, what).hint(format!("baton session show {}", live.handle.id())).into());
+    }
+    let answer = match answer {
+        Answer::Allow if is_question => Answer::Text("allow".to_owned()),
+        answer => answer,
+    };
+    tell(ui, &live, Ask::Permit { id: args.request, answer, by: "operator".to_owned() })
+}
+
+/// Puts a question of an agent to whoever is there, and waits for the answer.
+pub(super) fn ask(ctx: &Context, ui: &mut Ui, args: &SessionAsk) -> Ended {
+    let text = match args.text.as_str() {
+        "-" => read_text(ctx, std::path::Path::new("-"))?,
+        text => text.to_owned(),
+    };
+    let (_, live) = running(ctx, ui, &args.one.session)?;
+    let (send, answered) = sync_channel(1);
+    live.handle
+        .ask(Ask::Question { text, answer: send })
+        .map_err(|why| CliError::new(Code::SessionRefused, why))?;
+    let answer = answered.recv_timeout(QUESTION_WAIT).ok();
+    let text = match answer {
+        Some(Answer::Text(text)) => Some(text),
+        _ => None,
+    };
+    if ui.json {
+        let mut object = json!({"v": 1, "answered": text.is_some()});
+        if let Some(text) = text {
+            object["text"] = text.into();
+        }
+        ui.object(&object)?;
+    } else {
+        ui.line(text.as_deref().unwrap_or("nobody answered"))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+    let stdin = ctx.stdin()?;
+    let is_terminal = stdin.is_terminal();
+    let (_, live) = running(ctx, ui, &one.session)?;
+    let answers = if is_terminal { Answers::of_person(stdin) } else { Answers::Others };
+    let id = live.handle.id();
+    let mut follower = Follower::new(live, answers, "operator");
+    let follow = |follower: &mut Follower, ui: &mut Ui| -> Result<(), Stop> {
+        while follower.step(ui)? && !ctx.is_abandoned() {}
+        Ok(())
+    };
+    follow(&mut follower, ui)?;
+    let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &id.to_string())?;
+    if let Some(data) = snapshot.ended.filter(|_| !ui.json) {
+        crate::commands::follow::ending_lines(&data).iter().try_for_each(|line| ui.line(line))?;
+    }
+    Ok(Exit::Ok)
+}

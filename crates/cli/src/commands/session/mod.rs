@@ -1,0 +1,61 @@
+//! `baton session …`: what is asked of sessions. They live in the process that owns the data directory, so that is where these commands are done.
+
+mod act;
+mod show;
+
+use std::sync::Arc;
+
+use baton_core::ids::SessionId;
+use baton_runtime::session::{Live, Snapshot};
+
+use crate::commands::Ended;
+use crate::context::{Context, Writing};
+use crate::error::{CliError, Code, Stop};
+use crate::serve::Owner;
+use crate::session_args::Session;
+use crate::sessions;
+use crate::ui::Ui;
+
+pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Session) -> Ended {
+    match command {
+        Session::Ls(args) => show::list(ctx, ui, &args),
+        Session::Show(one) => show::show(ctx, ui, &one),
+        Session::Start(args) => act::start(ctx, ui, &args),
+        Session::Send(args) => act::send(ctx, ui, &args),
+        Session::Attach(one) => act::attach(ctx, ui, &one),
+        Session::Stop(one) => act::stop(ctx, ui, &one),
+        Session::RetryTool(args) => act::retry_tool(ctx, ui, &args),
+        Session::RetryHook(args) => act::retry_hook(ctx, ui, &args),
+        Session::Permit(args) => act::permit(ctx, ui, args),
+        Session::Ask(args) => act::ask(ctx, ui, &args),
+    }
+}
+
+/// The owner of the data directory, which this process is, or the command is handed over to; `None` where there is none.
+fn owner(ctx: &Context, ui: &Ui) -> Result<Option<Arc<Owner>>, Stop> {
+    ctx.reach()?;
+    if !ctx.is_served() {
+        return Ok(None);
+    }
+    match ctx.write(ui)? {
+        Writing::Shared(owner) => Ok(Some(owner)),
+        Writing::Own { .. } => Ok(None),
+    }
+}
+
+/// A session that runs. One that does not is refused, with how it ended.
+fn running(ctx: &Context, ui: &Ui, word: &str) -> Result<(Arc<Owner>, Live), Stop> {
+    let owner = owner(ctx, ui)?;
+    let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), word)?;
+    let live = owner.and_then(|owner| owner.broker.get(snapshot.id).map(|live| (owner, live)));
+    live.ok_or_else(|| ended(&snapshot).into())
+}
+
+fn ended(snapshot: &Snapshot) -> CliError {
+    let id: SessionId = snapshot.id;
+    let what = match &snapshot.ended {
+        Some(ended) => format!("session {id} has ended: {} by {}", ended.reason, ended.terminated_by),
+        None => format!("session {id} does not run any more"),
+    };
+    CliError::new(Code::SessionRefused, what).hint(format!("baton session show {id}"))
+}

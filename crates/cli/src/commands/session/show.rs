@@ -1,0 +1,173 @@
+//! `baton session ls` and `show`.
+
+use baton_core::Timestamp;
+use baton_core::session::{StateKind, View};
+use baton_runtime::session::{Broker, Snapshot, view};
+use baton_store::clock;
+use serde_json::{Value, json};
+
+use crate::commands::Ended;
+use crate::commands::follow::ending_lines;
+use crate::context::Context;
+use crate::error::Stop;
+use crate::exit::Exit;
+use crate::session_args::{SessionLs, SessionOne};
+use crate::sessions;
+use crate::ui::Ui;
+use crate::ui::table::{Align, Table};
+use crate::ui::text::printable;
+use crate::ui::time::ago;
+
+pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
+    let owner = super::owner(ctx, ui)?;
+    let all = Broker::all(&sessions::dir_of(&ctx.layout()?));
+    let live = |snapshot: &Snapshot| owner.as_ref().and_then(|owner| owner.broker.get(snapshot.id));
+    let rows: Vec<(&Snapshot, StateKind)> = all
+        .iter()
+        .filter(|snapshot| !args.live || live(snapshot).is_some())
+        .map(|snapshot| (snapshot, live(snapshot).map_or(StateKind::Stopped, |live| live.handle.state())))
+        .collect();
+    if ui.json {
+        let sessions: Vec<Value> = rows
+            .iter()
+            .map(|(snapshot, state)| {
+                let mut object = json!({
+                    "id": snapshot.id.to_string(),
+                    "agent": snapshot.agent.as_str(),
+                    "harness": snapshot.harness,
+                    "state": state.as_str(),
+                    "startedAt": snapshot.started_at.to_string(),
+                });
+                put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
+                put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+                put(&mut object, "terminationInfo", termination(snapshot));
+                object
+            })
+            .collect();
+        ui.object(&json!({"v": 1, "sessions": sessions}))?;
+        return Ok(Exit::Ok);
+    }
+    if rows.is_empty() {
+        ui.note("no sessions");
+        ui.hint("baton run \"what is to be done\" --agent mock");
+        return Ok(Exit::Ok);
+    }
+    let left = Align::Left;
+    let mut table =
+        Table::new(&[("SESSION", left), ("AGENT", left), ("STATE", left), ("STARTED", left), ("TASK", left), ("END", left)]);
+    let now: Timestamp = clock::now();
+    for (snapshot, state) in rows {
+        let end = snapshot.ended.as_ref().map_or_else(String::new, |data| match &data.message {
+            Some(message) => printable(message),
+            None => format!("{} by {}", data.reason, data.terminated_by),
+        });
+        table.row(vec![
+            snapshot.id.to_string(),
+            snapshot.agent.to_string(),
+            state.to_string(),
+            ago(snapshot.started_at, now),
+            snapshot.task.as_ref().map(ToString::to_string).unwrap_or_default(),
+            end,
+        ]);
+    }
+    ui.table(table)?;
+    Ok(Exit::Ok)
+}
+
+pub(super) fn show(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+    let owner = super::owner(ctx, ui)?;
+    let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &one.session)?;
+    let live = owner.and_then(|owner| owner.broker.get(snapshot.id));
+    let seen = match &live {
+        Some(live) => live.handle.view(),
+        None => view(&ctx.visit()?.reader, &snapshot)?,
+    };
+    print(ui, &snapshot, &seen)
+}
+
+/// A session as scripts see it.
+pub(super) fn to_json(snapshot: &Snapshot, seen: &View) -> Value {
+    let mut object = json!({
+        "v": 1,
+        "id": snapshot.id.to_string(),
+        "agent": snapshot.agent.as_str(),
+        "harness": snapshot.harness,
+        "state": seen.state.as_str(),
+        "trace": snapshot.trace.to_string(),
+        "cwd": snapshot.cwd.display().to_string(),
+        "startedAt": snapshot.started_at.to_string(),
+        "pendingPermissions": seen.permissions,
+        "toolRuns": seen.tool_runs,
+        "hookRuns": seen.hook_runs,
+    });
+    put(&mut object, "lastError", seen.last_error.as_ref().and_then(|error| serde_json::to_value(error).ok()));
+    put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
+    put(&mut object, "pid", snapshot.process.as_ref().map(|process| process.pid.into()));
+    put(&mut object, "program", snapshot.program.clone().map(Value::String));
+    put(&mut object, "mode", snapshot.mode.clone().map(Value::String));
+    put(&mut object, "resumes", snapshot.resumes.map(|id| id.to_string().into()));
+    put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+    put(&mut object, "terminationInfo", termination(snapshot));
+    object
+}
+
+fn put(object: &mut Value, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object[key] = value;
+    }
+}
+
+fn termination(snapshot: &Snapshot) -> Option<Value> {
+    snapshot.ended.as_ref().and_then(|data| serde_json::to_value(data).ok())
+}
+
+pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
+    if ui.json {
+        ui.object(&to_json(snapshot, seen))?;
+        return Ok(Exit::Ok);
+    }
+    let mut row = |name: &str, value: String| ui.line(&format!("{name:<10} {}", printable(&value)));
+    row("session", snapshot.id.to_string())?;
+    row("agent", format!("{} ({})", snapshot.agent, snapshot.harness))?;
+    if let Some(program) = &snapshot.program {
+        row("program", program.clone())?;
+    }
+    row("state", seen.state.to_string())?;
+    if let Some(task) = &snapshot.task {
+        row("task", task.to_string())?;
+    }
+    row("directory", snapshot.cwd.display().to_string())?;
+    row("started", snapshot.started_at.to_string())?;
+    for run in &seen.tool_runs {
+        row("tool", lifecycle(&run.tool_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
+    }
+    for run in &seen.hook_runs {
+        row("hook", lifecycle(&run.hook_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
+    }
+    if let Some(error) = &seen.last_error {
+        row("error", format!("{}: {}", error.code, error.message))?;
+    }
+    for permission in &seen.permissions {
+        row("waits for", format!("{}  {}", permission.id, permission.title))?;
+    }
+    if let Some(data) = &snapshot.ended {
+        ending(ui, data)?;
+    }
+    if let Some(permission) = seen.permissions.first() {
+        ui.hint(&format!("baton session permit {} {} allow", snapshot.id, permission.id));
+    }
+    Ok(Exit::Ok)
+}
+
+fn ending(ui: &mut Ui, data: &baton_core::session::SessionEndedData) -> Result<(), Stop> {
+    let lines = ending_lines(data);
+    lines.iter().enumerate().try_for_each(|(i, line)| {
+        ui.line(&format!("{:<10} {line}", if i == 0 { "ended" } else { "" }))
+    })
+}
+
+fn lifecycle(name: &str, status: &str, attempt: u32, error: Option<&str>) -> String {
+    let attempt = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    format!("{name}  {status}{attempt}{error}")
+}

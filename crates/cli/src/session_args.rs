@@ -1,0 +1,165 @@
+//! What can be typed about sessions and runs.
+
+use std::path::PathBuf;
+
+use baton_core::AgentName;
+use baton_core::ids::{HookRunId, SessionId, ToolRunId};
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Say what is to be done
+    #[arg(value_name = "PROMPT", required_unless_present = "task", conflicts_with = "task")]
+    pub(crate) prompt: Option<String>,
+    /// Work on this task instead of a new one
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
+    /// Let this agent do it [default: the task's own, else the only one that is configured]
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+    /// Allow what the agent asks for, once each
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// List sessions, the newest first
+    ///
+    /// Example:
+    ///   baton session ls
+    #[command(verbatim_doc_comment)]
+    Ls(SessionLs),
+    /// Show a session: its state, what it did, how it ended
+    ///
+    /// Example:
+    ///   baton session show sess_019b76da
+    #[command(verbatim_doc_comment)]
+    Show(SessionOne),
+    /// Start an agent without a task
+    ///
+    /// The session lives in the process that serves the data directory; where none
+    /// does, one is started that ends with its last session.
+    ///
+    /// Example:
+    ///   baton session start --agent mock
+    #[command(verbatim_doc_comment)]
+    Start(SessionStart),
+    /// Send a session a prompt
+    ///
+    /// Example:
+    ///   baton session send sess_019b76da "Fix the login"
+    #[command(verbatim_doc_comment)]
+    Send(SessionSend),
+    /// Follow a session that runs, until it ends or you do
+    ///
+    /// Example:
+    ///   baton session attach sess_019b76da
+    #[command(verbatim_doc_comment)]
+    Attach(SessionOne),
+    /// End a session and all that it started
+    ///
+    /// Example:
+    ///   baton session stop sess_019b76da
+    #[command(verbatim_doc_comment)]
+    Stop(SessionOne),
+    /// Run a tool again that failed
+    ///
+    /// Example:
+    ///   baton session retry-tool sess_019b76da toolrun_019b76da-addc-7101-8101-010101010101
+    #[command(verbatim_doc_comment)]
+    RetryTool(RetryTool),
+    /// Run a hook again that failed
+    ///
+    /// Example:
+    ///   baton session retry-hook sess_019b76da hookrun_019b76da-addc-7101-8101-010101010101
+    #[command(verbatim_doc_comment)]
+    RetryHook(RetryHook),
+    /// Answer what a session asks for
+    ///
+    /// `baton session show` lists what it waits for. A question is answered by a text.
+    ///
+    /// Example:
+    ///   baton session permit sess_019b76da 0 allow
+    ///   baton session permit sess_019b76da question-1 "use the second one"
+    #[command(verbatim_doc_comment)]
+    Permit(Permit),
+    /// Ask a person something, for an agent
+    #[command(hide = true)]
+    Ask(SessionAsk),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionLs {
+    /// Show those that run, and no others
+    #[arg(long)]
+    pub(crate) live: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionOne {
+    /// Name the session: its id, or any unique beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionStart {
+    /// Name the agent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: AgentName,
+    /// Work in this directory [default: the workspace]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Go on with the conversation of a session that has ended
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<SessionId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionSend {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Say this
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryTool {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Name the run of the tool
+    #[arg(value_name = "RUN")]
+    pub(crate) run: ToolRunId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryHook {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Name the run of the hook
+    #[arg(value_name = "RUN")]
+    pub(crate) run: HookRunId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Permit {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Name what is asked for
+    #[arg(value_name = "REQ")]
+    pub(crate) request: String,
+    /// Answer: allow, deny, or a text for a question
+    #[arg(value_name = "ANSWER")]
+    pub(crate) answer: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionAsk {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Read the question from standard input
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: String,
+}

@@ -1,0 +1,386 @@
+//! Who has which session: starts them, finds them, ends them, and sees to those that a death of Baton left behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
+use baton_core::session::{EndReason, Hook, Rules, SessionEndedData, ToolsBy, View};
+use baton_core::task::dispatch::Load;
+use baton_ledger::key::SecretKey;
+use baton_store::{AppendError, Journal};
+
+use super::actor::{Actor, Ask, Deadlines, Handle, Start};
+use super::recorder::{Bound, Recorder};
+use super::snapshot::Snapshot;
+use super::spawning::{Surroundings, spawner};
+use super::transcript::Transcript;
+use crate::agent::{AgentSpec, Drive};
+use crate::clock::Clock;
+
+/// What sessions stand on.
+pub struct Setting {
+    pub journal: Arc<dyn Journal>,
+    pub key: Arc<SecretKey>,
+    pub clock: Arc<dyn Clock>,
+    /// Where each session has a folder.
+    pub dir: PathBuf,
+    pub boot: String,
+    pub agents: BTreeMap<AgentName, AgentSpec>,
+    pub bounds: SessionBounds,
+    pub hooks: Vec<Hook>,
+    pub surroundings: Surroundings,
+}
+
+impl std::fmt::Debug for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setting").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+/// What the configuration says of every session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionBounds {
+    pub max_sessions: usize,
+    pub llm_timeout: Duration,
+    pub tool_timeout: Duration,
+    pub tool_timeouts: BTreeMap<String, Duration>,
+    pub permission_timeout: Duration,
+    pub stop_grace: Duration,
+    pub exit_grace: Duration,
+    pub stderr_lines: usize,
+    pub output_bytes: usize,
+    /// Whether a conversation that Baton's end cut short is gone on with.
+    pub resume: bool,
+}
+
+/// A session that is to begin.
+#[derive(Debug)]
+pub struct Begin {
+    pub agent: AgentName,
+    pub cwd: PathBuf,
+    pub bound: Option<Bound>,
+    /// Its id, where somebody had to know that before.
+    pub id: Option<SessionId>,
+    /// One that has ended and is to be gone on with.
+    pub resumes: Option<SessionId>,
+}
+
+/// Why a session did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBegun {
+    #[error("there is no agent {0}")]
+    UnknownAgent(AgentName),
+    #[error("{running} sessions run, and at most {max} may")]
+    TooMany { running: usize, max: usize },
+    #[error("agent {agent} runs {running} sessions, and at most {max} may")]
+    TooManyOfAgent { agent: AgentName, running: usize, max: usize },
+    #[error("no directory {0}")]
+    NoDirectory(PathBuf),
+    #[error("the conversation of {0} cannot be gone on with: {1}")]
+    NotResumable(SessionId, String),
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("Baton is ending, and begins nothing any more")]
+    Ending,
+}
+
+/// A session that runs.
+#[derive(Debug, Clone)]
+pub struct Live {
+    pub handle: Handle,
+    pub agent: AgentName,
+    pub bound: Option<Bound>,
+    pub cwd: PathBuf,
+}
+
+/// All sessions of one data directory.
+#[derive(Debug)]
+pub struct Broker {
+    setting: Setting,
+    live: Mutex<Running>,
+    changed: Condvar,
+    itself: Weak<Broker>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    sessions: BTreeMap<SessionId, Live>,
+    /// Begun, and not yet in the list.
+    beginning: Vec<AgentName>,
+    is_ending: bool,
+}
+
+/// Sessions that are looked at for one that can be gone on with: the task's last one is among the newest.
+const SESSIONS_LOOKED_AT: usize = 256;
+
+/// What hears of an end.
+pub type OnEnd = Box<dyn FnOnce(&SessionEndedData, &View) + Send>;
+
+impl Broker {
+    pub fn new(setting: Setting) -> Arc<Self> {
+        Arc::new_cyclic(|itself| Broker {
+            setting,
+            live: Mutex::default(),
+            changed: Condvar::new(),
+            itself: itself.clone(),
+        })
+    }
+
+    pub fn agents(&self) -> &BTreeMap<AgentName, AgentSpec> {
+        &self.setting.agents
+    }
+
+    pub fn bounds(&self) -> &SessionBounds {
+        &self.setting.bounds
+    }
+
+    pub(super) fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// A new id.
+    pub fn new_id(&self) -> SessionId {
+        let moment = self.setting.clock.moment();
+        SessionId::new(Uuid7::from_parts(moment.now, moment.seed))
+    }
+
+    /// The folder of a session.
+    pub fn dir_of(&self, id: SessionId) -> PathBuf {
+        self.setting.dir.join(id.to_string())
+    }
+
+    pub fn get(&self, id: SessionId) -> Option<Live> {
+        self.running().sessions.get(&id).cloned()
+    }
+
+    pub fn live(&self) -> Vec<Live> {
+        self.running().sessions.values().cloned().collect()
+    }
+
+    /// How much runs, for whoever hands out work.
+    pub fn load(&self, max_concurrent: usize) -> Load {
+        let running = self.running();
+        let mut load = Load { max_concurrent, ..Load::default() };
+        let agents = running.sessions.values().map(|live| &live.agent).chain(&running.beginning);
+        agents.for_each(|agent| *load.running.entry(agent.clone()).or_default() += 1);
+        load
+    }
+
+    /// Begins a session; it goes on by itself. `ended` hears of its end once that is recorded.
+    pub fn begin(&self, begin: Begin, ended: OnEnd) -> Result<Live, NotBegun> {
+        let spec = self
+            .setting
+            .agents
+            .get(&begin.agent)
+            .ok_or_else(|| NotBegun::UnknownAgent(begin.agent.clone()))?;
+        let _place = self.reserve(spec)?;
+        if !begin.cwd.is_dir() {
+            return Err(NotBegun::NoDirectory(begin.cwd));
+        }
+        let load = begin.resumes.map(|before| self.native_id(before)).transpose()?;
+        let id = begin.id.unwrap_or_else(|| self.new_id());
+        let dir = self.dir_of(id);
+        let io = |error| NotBegun::Io(dir.clone(), error);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io)?;
+        let Setting { journal, key, clock, bounds, hooks, boot, .. } = &self.setting;
+        let recorder =
+            Recorder::open(journal.clone(), key.clone(), id, begin.bound.clone(), clock.moment())?;
+        let snapshot = Snapshot {
+            v: 1,
+            id,
+            agent: begin.agent.clone(),
+            harness: spec.harness().to_owned(),
+            trace: recorder.trace(),
+            continued: None,
+            cwd: begin.cwd.clone(),
+            started_at: clock.now(),
+            task: begin.bound.as_ref().map(|bound| bound.task.clone()),
+            run: begin.bound.as_ref().map(|bound| bound.run),
+            fence: begin.bound.as_ref().map(|bound| bound.fence),
+            process: None,
+            native_id: None,
+            program: None,
+            can_load: false,
+            mode: None,
+            resumes: begin.resumes,
+            ended_at: None,
+            ended: None,
+        };
+        snapshot.save(&dir).map_err(io)?;
+        mark_live(&self.setting.dir, id).map_err(io)?;
+        let tools_by = match spec.drive {
+            Drive::Llm { .. } => ToolsBy::Baton,
+            Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
+        };
+        let mut rules = Rules::new(tools_by, hooks.clone());
+        rules.permission_ms = i64::try_from(bounds.permission_timeout.as_millis()).unwrap_or(i64::MAX);
+        let start = Start {
+            id,
+            agent: begin.agent.to_string(),
+            harness: spec.harness(),
+            rules,
+            recorder,
+            transcript: Transcript::open(&dir).map_err(io)?,
+            workspace: begin.cwd.clone(),
+            deadlines: Deadlines {
+                handshake: spec.waits.handshake,
+                inactivity: match spec.drive {
+                    Drive::Llm { .. } => bounds.llm_timeout,
+                    _ => spec.waits.inactivity,
+                },
+                cancel: spec.waits.cancel,
+            },
+            clock: clock.clone(),
+            boot: boot.clone(),
+            spawn: spawner(self, spec, id, &dir, &begin, load),
+            dir: dir.clone(),
+            snapshot,
+        };
+        let itself = self.itself.clone();
+        let handle = Actor::start(start, move |data, view| {
+            ended(data, view);
+            if let Some(broker) = itself.upgrade() {
+                unmark_live(&broker.setting.dir, id);
+                broker.forget(id);
+            }
+        });
+        let live =
+            Live { handle: handle.map_err(io)?, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
+        let mut running = self.running();
+        // One that has ended already is not listed.
+        if Snapshot::load(&dir).is_ok_and(|snapshot| snapshot.ended.is_none()) {
+            running.sessions.insert(id, live.clone());
+        }
+        Ok(live)
+    }
+
+    /// Ends every session, and waits for their ends as long as their grace allows.
+    pub fn end_all(&self) {
+        let handles: Vec<Handle> = {
+            let mut running = self.running();
+            running.is_ending = true;
+            running.sessions.values().map(|live| live.handle.clone()).collect()
+        };
+        for handle in handles {
+            // One that has ended meanwhile needs nothing.
+            let _ = std::thread::Builder::new().name("ending".into()).spawn(move || handle.ask(Ask::Stop));
+        }
+        let until = Instant::now() + self.setting.bounds.stop_grace + Duration::from_secs(3);
+        let mut running = self.running();
+        while !running.sessions.is_empty() || !running.beginning.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            running = self.changed.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What is known of every session that ever was, the newest first.
+    pub fn all(dir: &Path) -> Vec<Snapshot> {
+        ids_in(dir).into_iter().rev().filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok()).collect()
+    }
+
+    /// The last session of an agent on a task, where Baton's end cut it short and it may be gone on with.
+    pub fn resumable(&self, task: &TaskId, agent: &AgentName) -> Option<SessionId> {
+        if !self.setting.bounds.resume {
+            return None;
+        }
+        let dir = &self.setting.dir;
+        let newest = ids_in(dir).into_iter().rev().take(SESSIONS_LOOKED_AT);
+        let mut snapshots = newest.filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok());
+        let last = snapshots.find(|snapshot| snapshot.task.as_ref() == Some(task))?;
+        let is_cut = last.ended.as_ref().is_some_and(|ended| ended.reason == EndReason::Terminated);
+        (last.agent == *agent && last.can_load && is_cut).then_some(last.id)
+    }
+
+    fn native_id(&self, before: SessionId) -> Result<String, NotBegun> {
+        let not = |why: &str| NotBegun::NotResumable(before, why.to_owned());
+        let snapshot = Snapshot::load(&self.dir_of(before)).map_err(|_| not("nothing is kept of it"))?;
+        if !snapshot.can_load {
+            return Err(not("the agent cannot load a session"));
+        }
+        snapshot.native_id.ok_or_else(|| not("the agent never named it"))
+    }
+
+    fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {
+        let mut running = self.running();
+        if running.is_ending {
+            return Err(NotBegun::Ending);
+        }
+        let all = running.sessions.len() + running.beginning.len();
+        let max = self.setting.bounds.max_sessions;
+        if all >= max {
+            return Err(NotBegun::TooMany { running: all, max });
+        }
+        let of_agent = running.sessions.values().filter(|live| live.agent == spec.name).count()
+            + running.beginning.iter().filter(|name| **name == spec.name).count();
+        if let Some(max) = spec.max_sessions.filter(|max| of_agent >= *max) {
+            return Err(NotBegun::TooManyOfAgent { agent: spec.name.clone(), running: of_agent, max });
+        }
+        running.beginning.push(spec.name.clone());
+        Ok(Place { broker: self, agent: spec.name.clone() })
+    }
+
+    fn forget(&self, id: SessionId) {
+        self.running().sessions.remove(&id);
+        self.changed.notify_all();
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among the sessions that may run, until the session is in the list or did not begin.
+struct Place<'a> {
+    broker: &'a Broker,
+    agent: AgentName,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut running = self.broker.running();
+        if let Some(at) = running.beginning.iter().position(|agent| *agent == self.agent) {
+            running.beginning.swap_remove(at);
+        }
+        drop(running);
+        self.broker.changed.notify_all();
+    }
+}
+
+/// The sessions that have something of this name in a folder, the oldest first.
+pub(super) fn ids_in(dir: &Path) -> Vec<SessionId> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut ids: Vec<SessionId> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Where the sessions that run have an empty file each, so that whoever comes after a crash need not look at all that ever were.
+pub(super) fn live_dir(dir: &Path) -> PathBuf {
+    dir.join("live")
+}
+
+fn mark_live(dir: &Path, id: SessionId) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(live_dir(dir))?;
+    fs::File::create(live_dir(dir).join(id.to_string())).map(drop)
+}
+
+pub(super) fn unmark_live(dir: &Path, id: SessionId) {
+    // One that stays is looked at once more by whoever opens next.
+    let _ = fs::remove_file(live_dir(dir).join(id.to_string()));
+}
+
+/// A session's id as events name it.
+pub fn token(id: SessionId) -> Option<Token> {
+    id.to_string().parse().ok()
+}

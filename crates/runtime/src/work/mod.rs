@@ -1,0 +1,228 @@
+//! Agents at work on tasks: a claimed task gets a session, the session a prompt, the lease its beats, and the end of it all a judgement.
+//!
+//! Start at [`Crew::begin`]; [`run`] has the life of one attempt.
+
+mod prompt;
+mod run;
+mod worktree;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_core::ids::{AgentName, SessionId, TaskId};
+use baton_core::task::Status;
+use baton_core::task::dispatch::{Assignment, Load, Willing};
+
+use crate::dispatch::Dispatcher;
+use crate::engine::{Engine, Fault};
+use crate::limits::NOTICES_MAX;
+use crate::occupancy::{Occupancy, WorkspaceGuard};
+use crate::scheduler::Wake;
+use crate::session::{Begin, Bound, Broker, NotBegun, token};
+
+pub use run::{Attempt, Outcome, RunEnd};
+pub use worktree::{Removed, Worktrees};
+
+/// Everybody who can be given work, and what they do at the moment.
+#[derive(Debug)]
+pub struct Crew {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) broker: Arc<Broker>,
+    workspace: Occupancy,
+    worktrees: Worktrees,
+    max_concurrent: usize,
+    /// Whether exit signals are heeded.
+    pub(crate) heeds_signals: bool,
+    /// Woken when something has ended, since something else may begin.
+    wake: Arc<Wake>,
+    attempts: Mutex<BTreeMap<TaskId, Arc<Attempt>>>,
+    notices: Mutex<Vec<String>>,
+}
+
+/// Why no attempt began.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error(transparent)]
+    Session(#[from] NotBegun),
+    #[error("{who} works in {dir}; one task at a time is worked on there")]
+    Occupied { who: String, dir: PathBuf },
+    #[error("a worktree for {task} could not be made: {why}")]
+    Worktree { task: TaskId, why: String },
+}
+
+/// Where an attempt works, and what keeps others out of it.
+struct Place {
+    dir: PathBuf,
+    guard: Option<WorkspaceGuard>,
+}
+
+impl Crew {
+    pub fn new(
+        engine: Arc<Engine>,
+        broker: Arc<Broker>,
+        workspace: Occupancy,
+        wake: Arc<Wake>,
+        max_concurrent: usize,
+        heeds_signals: bool,
+    ) -> Arc<Self> {
+        let worktrees = Worktrees::new(workspace.dir());
+        Arc::new(Crew {
+            engine,
+            broker,
+            workspace,
+            worktrees,
+            max_concurrent,
+            heeds_signals,
+            wake,
+            attempts: Mutex::default(),
+            notices: Mutex::default(),
+        })
+    }
+
+    pub fn broker(&self) -> &Arc<Broker> {
+        &self.broker
+    }
+
+    /// The attempt that is made at a task right now.
+    pub fn attempt(&self, task: &TaskId) -> Option<Arc<Attempt>> {
+        self.attempts().get(task).cloned()
+    }
+
+    /// Claims a task for an agent and sets it to work. The attempt goes on by itself.
+    pub fn begin(self: &Arc<Self>, task: &TaskId, agent: &AgentName) -> Result<Arc<Attempt>, NotStarted> {
+        let spec = self.broker.agents().get(agent).cloned();
+        let spec = spec.ok_or_else(|| NotBegun::UnknownAgent(agent.clone()))?;
+        let id = self.broker.new_id();
+        let place = self.place(task, spec.worktree, id)?;
+        let claimed = self.engine.claim(task, agent, None, token(id))?;
+        let trace = self.engine.task(task)?.0.trace;
+        let bound = Bound { task: task.clone(), run: claimed.run, fence: claimed.lease.fence, trace };
+        let resumes = self.broker.resumable(task, agent);
+        let begin = Begin {
+            agent: agent.clone(),
+            cwd: place.dir.clone(),
+            bound: Some(bound.clone()),
+            id: Some(id),
+            resumes,
+        };
+        let attempt = Arc::new(Attempt::new(bound, agent.clone(), id));
+        let telling = attempt.clone();
+        let live = match self.broker.begin(begin, Box::new(move |data, _| telling.session_ended(data.clone()))) {
+            Ok(live) => live,
+            Err(why) => {
+                self.give_back(&attempt, &why)?;
+                return Err(why.into());
+            }
+        };
+        attempt.set_live(live);
+        self.attempts().insert(task.clone(), attempt.clone());
+        let (crew, working) = (self.clone(), attempt.clone());
+        let work = move || {
+            let end = working.work(&crew, &spec);
+            drop(place.guard);
+            crew.attempts().remove(&working.bound().task);
+            working.finish(end);
+            crew.wake.wake();
+        };
+        if let Err(error) = std::thread::Builder::new().name("attempt".into()).spawn(work) {
+            attempt.stop();
+            self.attempts().remove(task);
+            return Err(NotBegun::Io(self.workspace.dir().to_owned(), error).into());
+        }
+        Ok(attempt)
+    }
+
+    /// Ends every attempt, as a person's stop would, and waits for that.
+    pub fn end_all(&self) {
+        let all: Vec<Arc<Attempt>> = self.attempts().values().cloned().collect();
+        all.iter().for_each(|attempt| attempt.leave());
+        all.iter().for_each(|attempt| drop(attempt.wait()));
+    }
+
+    /// What somebody should be told, once.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn notice(&self, text: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < NOTICES_MAX {
+            notices.push(text);
+        }
+    }
+
+    fn place(&self, task: &TaskId, is_apart: bool, session: SessionId) -> Result<Place, NotStarted> {
+        if is_apart {
+            let opened = self.worktrees.open(task);
+            let dir = opened.map_err(|error| NotStarted::Worktree { task: task.clone(), why: error.to_string() })?;
+            return Ok(Place { dir, guard: None });
+        }
+        let dir = self.workspace.dir().to_owned();
+        match self.workspace.try_enter(&session.to_string()) {
+            Some(guard) => Ok(Place { dir, guard: Some(guard) }),
+            None => {
+                let who = self.workspace.who().unwrap_or_else(|| "somebody".to_owned());
+                Err(NotStarted::Occupied { who, dir })
+            }
+        }
+    }
+
+    /// A claim without a session is no attempt: the task waits as before.
+    fn give_back(&self, attempt: &Attempt, why: &NotBegun) -> Result<(), Fault> {
+        self.notice(format!("{}: {why}", attempt.bound().task));
+        match self.engine.release(&attempt.holder()) {
+            Ok(_) | Err(Fault::Refused(_)) => Ok(()),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Removes what tasks that are done no longer need.
+    pub(crate) fn tidy(&self, task: &TaskId) {
+        let is_done = self.engine.look(|board| board.get(task).is_some_and(|task| task.status == Status::Done));
+        if !matches!(is_done, Ok(true)) {
+            return;
+        }
+        match self.worktrees.close(task) {
+            Ok(Removed::Kept(why)) => self.notice(format!("{task} is done, and {why}")),
+            Ok(Removed::Yes | Removed::None) => {}
+            Err(error) => self.notice(format!("{task}: its worktree stays: {error}")),
+        }
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, BTreeMap<TaskId, Arc<Attempt>>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Dispatcher for Arc<Crew> {
+    fn willing(&self) -> Vec<Willing> {
+        let willing = self.broker.agents().values().map(|spec| Willing {
+            name: spec.name.clone(),
+            roles: spec.roles.clone(),
+            max_sessions: spec.max_sessions.unwrap_or(self.max_concurrent),
+            takes_any: spec.takes_any(),
+            is_shared: !spec.worktree,
+        });
+        willing.collect()
+    }
+
+    fn load(&self) -> Load {
+        Load { is_shared_taken: self.workspace.who().is_some(), ..self.broker.load(self.max_concurrent) }
+    }
+
+    fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {
+        match self.begin(&assignment.task, &assignment.agent) {
+            Ok(_) => Ok(true),
+            // Somebody was quicker, or it changed meanwhile: the next round sees it as it is.
+            Err(NotStarted::Fault(Fault::Refused(_)) | NotStarted::Occupied { .. }) => Ok(false),
+            Err(NotStarted::Fault(fault)) => Err(fault),
+            Err(why) => {
+                self.notice(format!("{}: {why}", assignment.task));
+                Ok(false)
+            }
+        }
+    }
+}

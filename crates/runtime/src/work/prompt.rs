@@ -1,0 +1,76 @@
+//! What an agent is told of its task: the task's own text alone, then everything that Baton has to say about it.
+
+use baton_core::protocol::exit_signal::PROTOCOL;
+use baton_core::protocol::handoff_md;
+use baton_core::task::{Papers, Task};
+
+use crate::agent::AgentSpec;
+use crate::limits::PROMPT_LOG_BYTES_MAX;
+
+/// The parts of the first prompt.
+pub(super) fn first(task: &Task, papers: &Papers, spec: &AgentSpec) -> Vec<String> {
+    let mut parts = vec![text_of(task, papers)];
+    if let Some(request) = &papers.handoff {
+        parts.push(handoff_md(request));
+    }
+    parts.push(instructions(task, papers, spec));
+    parts
+}
+
+/// What is asked of an agent whose turn ended without a word about its task.
+pub(super) fn reminder(task: &Task, spec: &AgentSpec) -> Vec<String> {
+    let how = how_to_end(task, spec);
+    vec![format!(
+        "Your turn ended, and task {} has no report yet. If the work is finished, or cannot go on, say so now. {how}",
+        task.id
+    )]
+}
+
+/// Title and body; the title alone where the body says it already, or says nothing.
+fn text_of(task: &Task, papers: &Papers) -> String {
+    let (title, body) = (task.title.trim(), papers.text.trim());
+    match body {
+        "" => title.to_owned(),
+        _ if body.starts_with(title) => body.to_owned(),
+        _ => format!("{title}\n\n{body}"),
+    }
+}
+
+fn instructions(task: &Task, papers: &Papers, spec: &AgentSpec) -> String {
+    let mut text = format!(
+        "You are agent {}, working on task {} (phase {}) for Baton, which keeps your lease while this session lives. \
+         Work in the current directory.",
+        spec.name, task.id, task.phase
+    );
+    if task.attempts > 0 {
+        text.push_str(&format!(
+            "\n\nThis is attempt {}. What was done before is in the work tree; what is known of it is in the work log:\n{}",
+            task.attempts + 1,
+            tail(&papers.log)
+        ));
+    }
+    text.push_str("\n\n");
+    text.push_str(&how_to_end(task, spec));
+    text
+}
+
+fn how_to_end(task: &Task, spec: &AgentSpec) -> String {
+    if spec.exit_protocol {
+        return format!(
+            "End with this JSON object on a line of its own, with exit_reason completed, blocked or error: \
+             {{\"protocol\":\"{PROTOCOL}\",\"version\":\"1.0.0\",\"phase_completed\":\"{}\",\"exit_reason\":\"completed\"}}",
+            task.phase
+        );
+    }
+    let tool = "report_completion with the outcome done, partial, needs_review or blocked, and a summary";
+    match spec.mcp {
+        true => format!("When you are done, call Baton's tool {tool}. Without a report the task goes to a person."),
+        false => "When you are done, say in a few words what you did; a person looks at it.".to_owned(),
+    }
+}
+
+/// The end of a text, from the beginning of a line.
+fn tail(text: &str) -> &str {
+    let Some(from) = text.len().checked_sub(PROMPT_LOG_BYTES_MAX) else { return text };
+    text.char_indices().find(|(at, c)| *at >= from && *c == '\n').map_or("", |(at, _)| &text[at + 1..])
+}

@@ -1,0 +1,165 @@
+//! A git worktree for each task: on a branch of its own, kept while the task is open, removed when it is done. Nothing that is not saved elsewhere is
+//! ever removed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use baton_core::TaskId;
+
+use crate::process::{Command, Ended};
+
+/// How long one call of git may take.
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The worktrees of one repository.
+#[derive(Debug, Clone)]
+pub struct Worktrees {
+    repository: PathBuf,
+    /// Where they are made: beside the repository, since tools of agents may not enter the data directory.
+    dir: PathBuf,
+}
+
+/// What became of a worktree that is not needed any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed {
+    Yes,
+    /// There was none.
+    None,
+    /// It stays, and why.
+    Kept(String),
+}
+
+impl Worktrees {
+    pub fn new(repository: &Path) -> Self {
+        let repository = repository.canonicalize().unwrap_or_else(|_| repository.to_owned());
+        let mut name = repository.file_name().unwrap_or_default().to_owned();
+        name.push(".worktrees");
+        let dir = repository.with_file_name(name);
+        Worktrees { repository, dir }
+    }
+
+    pub fn path(&self, task: &TaskId) -> PathBuf {
+        self.dir.join(task.as_str())
+    }
+
+    fn branch(task: &TaskId) -> String {
+        format!("baton/{task}")
+    }
+
+    /// The worktree of a task: the one that is there, or a new one at what the repository has checked out.
+    pub fn open(&self, task: &TaskId) -> io::Result<PathBuf> {
+        let path = self.path(task);
+        if path.join(".git").exists() {
+            return Ok(path);
+        }
+        std::fs::create_dir_all(&self.dir)?;
+        let (shown, branch) = (path.display().to_string(), Self::branch(task));
+        // A folder that somebody removed by hand is still known to git.
+        self.git(&["worktree", "prune"])?;
+        let has_branch = self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
+        match has_branch {
+            true => self.git(&["worktree", "add", "--", &shown, &branch])?,
+            false => self.git(&["worktree", "add", "-b", &branch, "--", &shown])?,
+        };
+        Ok(path)
+    }
+
+    /// Removes the worktree of a task that is done, and its branch, where everything in it is committed and merged.
+    pub fn close(&self, task: &TaskId) -> io::Result<Removed> {
+        let path = self.path(task);
+        if !path.join(".git").exists() {
+            return Ok(Removed::None);
+        }
+        let (shown, branch) = (path.display().to_string(), Self::branch(task));
+        let status = self.git_in(&path, &["status", "--porcelain", "--untracked-files=all", "--ignored=no"])?;
+        if !status.trim().is_empty() {
+            return Ok(Removed::Kept(format!("{shown} has work that is not committed")));
+        }
+        if self.git(&["merge-base", "--is-ancestor", &branch, "HEAD"]).is_err() {
+            return Ok(Removed::Kept(format!("branch {branch} is not merged; its worktree is {shown}")));
+        }
+        // Without force: git looks once more.
+        self.git(&["worktree", "remove", "--", &shown])?;
+        self.git(&["branch", "-d", "--", &branch])?;
+        Ok(Removed::Yes)
+    }
+
+    fn git(&self, words: &[&str]) -> io::Result<String> {
+        self.git_in(&self.repository, words)
+    }
+
+    fn git_in(&self, dir: &Path, words: &[&str]) -> io::Result<String> {
+        let words = ["git"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let mut command = Command::new(words, dir, GIT_TIMEOUT);
+        command.env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
+        let ran = command.run(None, &mut || false).map_err(io::Error::other)?;
+        match ran.ended {
+            Ended::Exit(0) => Ok(ran.output.text()),
+            _ => Err(io::Error::other(format!("git: {}", ran.output.text().trim()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository() -> (tempfile::TempDir, Worktrees) {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = dir.path().join("project");
+        std::fs::create_dir(&repository).unwrap();
+        let trees = Worktrees::new(&repository);
+        trees.git(&["init", "-q", "-b", "main"]).unwrap();
+        trees.git(&["config", "user.email", "a@example.org"]).unwrap();
+        trees.git(&["config", "user.name", "A"]).unwrap();
+        std::fs::write(repository.join("a.txt"), "a\n").unwrap();
+        trees.git(&["add", "."]).unwrap();
+        trees.git(&["commit", "-q", "-m", "a"]).unwrap();
+        (dir, trees)
+    }
+
+    fn id() -> TaskId {
+        "TASK-2026-02-09-001".parse().unwrap()
+    }
+
+    #[test]
+    fn a_task_has_one_on_a_branch_of_its_own_and_keeps_it() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        assert!(path.join("a.txt").exists());
+        std::fs::write(path.join("b.txt"), "b\n").unwrap();
+        assert_eq!(trees.open(&id()).unwrap(), path);
+        assert!(path.join("b.txt").exists(), "opening it again changes nothing in it");
+        let branch = trees.git_in(&path, &["branch", "--show-current"]).unwrap();
+        assert_eq!(branch.trim(), "baton/TASK-2026-02-09-001");
+    }
+
+    #[test]
+    fn unsaved_work_is_never_removed() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        std::fs::write(path.join("new.txt"), "new\n").unwrap();
+        assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("not committed")));
+        trees.git_in(&path, &["add", "."]).unwrap();
+        trees.git_in(&path, &["commit", "-q", "-m", "new"]).unwrap();
+        assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("not merged")));
+        assert!(path.join("new.txt").exists());
+        trees.git(&["merge", "-q", "baton/TASK-2026-02-09-001"]).unwrap();
+        assert_eq!(trees.close(&id()).unwrap(), Removed::Yes);
+        assert!(!path.exists());
+        assert_eq!(trees.close(&id()).unwrap(), Removed::None);
+    }
+
+    #[test]
+    fn one_that_was_removed_by_hand_is_made_anew_with_its_branch() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        std::fs::write(path.join("b.txt"), "b\n").unwrap();
+        trees.git_in(&path, &["add", "."]).unwrap();
+        trees.git_in(&path, &["commit", "-q", "-m", "b"]).unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(trees.open(&id()).unwrap(), path);
+        assert!(path.join("b.txt").exists(), "what was committed is there");
+    }
+}
