@@ -17,7 +17,7 @@ mod hook_run;
 mod recorder;
 mod transcript;
 
-pub use actor::{Actor, Ask, Deadlines, Handle, Spawn, Start, Tell};
+pub use actor::{Actor, Ask, Deadlines, Handle, Signals, Spawn, Start, Tell};
 pub use feed::{Channel, Feed, Item, Next};
 pub use recorder::{Bound, Recorder};
 pub use transcript::{Transcript, path_in};
