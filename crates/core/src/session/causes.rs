@@ -84,7 +84,8 @@ const MEMORY: &[&[&str]] = &[
     &["out of memory: killed process"],
 ];
 
-const NO_PROGRAM: &[&[&str]] = &[&["not found"], &["no such file"], &["permission denied"], &["cannot execute"]];
+const NO_PROGRAM: &[&[&str]] =
+    &[&["not found"], &["no such file"], &["permission denied"], &["cannot execute"]];
 
 /// The longest that a limit may last and be believed, in milliseconds: a month and some days.
 const RESET_MS_MAX: i64 = 40 * 86_400_000;
@@ -98,8 +99,9 @@ impl Evidence<'_> {
             return only(Cause::Oom);
         }
         if let Some(line) = self.line_with(LIMITS) {
-            let resets_at = reset_in(line, self.now)
-                .or_else(|| self.said.iter().flat_map(|text| text.lines()).find_map(|l| reset_line(l, self.now)));
+            let resets_at = reset_in(line, self.now).or_else(|| {
+                self.said.iter().flat_map(|text| text.lines()).find_map(|l| reset_line(l, self.now))
+            });
             return Some(Clue { cause: Cause::Quota, resets_at });
         }
         if self.line_with(REFUSALS).is_some() {
@@ -224,19 +226,23 @@ mod tests {
             // Gemini
             ("Please set an Auth method in your settings.json", Some(Auth), None),
             ("API key not valid. Please pass a valid API key.", Some(Auth), None),
-            (
-                "RESOURCE_EXHAUSTED: quota, please retry in 34.5s",
-                Some(Quota),
-                in_ms(34_500),
-            ),
+            ("RESOURCE_EXHAUSTED: quota, please retry in 34.5s", Some(Quota), in_ms(34_500)),
             // OpenCode, Qwen and what they call
             ("AI_APICallError: Incorrect API key provided: sk-***", Some(Auth), None),
             ("No auth type is selected.", Some(Auth), None),
-            ("Rate limit reached for gpt-x: limit resets at 2026-02-09T22:00:00Z", Some(Quota), in_ms(3_600_000)),
+            (
+                "Rate limit reached for gpt-x: limit resets at 2026-02-09T22:00:00Z",
+                Some(Quota),
+                in_ms(3_600_000),
+            ),
             ("rate_limit_exceeded\nreset after 2h13m", Some(Quota), in_ms((2 * 60 + 13) * 60_000)),
             ("usage limit reached, resetsAt: \"2026-02-09T21:30:00.000Z\"", Some(Quota), in_ms(1_800_000)),
             // Node
-            ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", Some(Oom), None),
+            (
+                "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+                Some(Oom),
+                None,
+            ),
             // What says nothing of it
             ("rate limit: 100 requests a minute", None, None),
             ("listening on port 4010, 401 files", None, None),

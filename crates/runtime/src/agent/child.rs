@@ -305,7 +305,8 @@ impl Running {
                 exit.cpu_ms = u64::try_from(cpu.as_millis()).ok();
                 exit.max_rss_bytes = Some(ended.rusage.maxrss);
                 let is_killed = matches!(exit.process, ProcessEnd::Signalled(9) | ProcessEnd::Exited(137));
-                exit.is_memory_short = is_killed && !is_asked && kernel_kills() > self.kills;
+                let is_risen = self.kills.zip(kernel_kills()).is_some_and(|(before, now)| now > before);
+                exit.is_memory_short = is_killed && !is_asked && is_risen;
             }
             Err(error) => exit.process = ProcessEnd::Lost(error.to_string()),
         }

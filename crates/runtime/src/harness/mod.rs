@@ -107,8 +107,7 @@ impl Failure {
             return self;
         }
         let said = &[self.message.as_str()];
-        let evidence =
-            Evidence { said, process: None, is_starting: false, is_memory_short: false, now };
+        let evidence = Evidence { said, process: None, is_starting: false, is_memory_short: false, now };
         match evidence.clue() {
             Some(clue) => {
                 Failure { cause: Some(clue.cause), resets_at: self.resets_at.or(clue.resets_at), ..self }

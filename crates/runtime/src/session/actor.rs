@@ -13,8 +13,8 @@ use baton_core::Timestamp;
 use baton_core::ids::{SessionId, StreamId};
 use baton_core::protocol::scan::Found;
 use baton_core::session::{
-    Answer, Cause, Clue, Decision, Ended, Evidence, Input, Machine, ProcessEnd, RetryTarget, Rules, SessionEndedData,
-    StateKind, Stated, View,
+    Answer, Cause, Clue, Decision, Ended, Evidence, Input, Machine, ProcessEnd, RetryTarget, Rules,
+    SessionEndedData, StateKind, Stated, View,
 };
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -395,7 +395,8 @@ impl Running {
             let by = "baton".to_owned();
             self.decide(Input::PermissionAnswered { id, answer: Answer::Deny, by })?;
         }
-        if self.closed.take_if(|at| *at <= Instant::now()).is_some() {
+        let is_silent = self.silence.is_some_and(|(at, _)| at <= Instant::now());
+        if self.closed.take_if(|at| is_silent || *at <= Instant::now()).is_some() {
             let message = "the agent closed its output";
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
             self.stop_harness();

@@ -24,8 +24,9 @@ impl Wire {
             Wire::OpenAi if message["role"] == "tool" => Some(&message["content"]),
             Wire::OpenAi => None,
             Wire::Anthropic => {
-                let parts = message["content"].as_array()?;
-                parts.iter().find(|part| part["type"] == "tool_result").map(|part| &part["content"])
+                // A prompt that follows results is part of the same message.
+                let last = message["content"].as_array()?.last()?;
+                (last["type"] == "tool_result").then(|| &last["content"])
             }
         }?;
         Some(result.as_str().map_or_else(|| result.to_string(), str::to_owned))

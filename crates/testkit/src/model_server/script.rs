@@ -36,16 +36,33 @@ pub(super) enum Reply {
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fault {
-    Status { status: u16, retry_after: Option<u64> },
+    Status {
+        status: u16,
+        retry_after: Option<u64>,
+    },
     Cut,
     Reset,
     Hang,
     /// So many times.
-    Unless { times: u32, fault: Box<Fault> },
+    Unless {
+        times: u32,
+        fault: Box<Fault>,
+    },
 }
 
 const WORDS: &[&str] = &[
-    "say", "think", "write", "run", "call", "complete", "slow", "refuse-401", "limit-429", "cut", "reset", "hang",
+    "say",
+    "think",
+    "write",
+    "run",
+    "call",
+    "complete",
+    "slow",
+    "refuse-401",
+    "limit-429",
+    "cut",
+    "reset",
+    "hang",
 ];
 
 /// The words that decided, and what they lead to.
@@ -99,7 +116,9 @@ fn reply(line: &str, offered: &[tools::Tool]) -> Reply {
         }
         "complete" => {
             let tool = offered.iter().find(|tool| tool.name.ends_with("report_completion"));
-            called(tool.map(|tool| (tool.name.clone(), json!({"outcome": "done", "summaryRef": "outputs/summary.md"}))))
+            called(tool.map(|tool| {
+                (tool.name.clone(), json!({"outcome": "done", "summaryRef": "outputs/summary.md"}))
+            }))
         }
         "slow" => Reply::Slow,
         "refuse-401" => Reply::Fault(Fault::Status { status: 401, retry_after: None }),

@@ -1,6 +1,8 @@
 //! Lines of Gemini's `stream-json`.
 
-use super::profile::{Outcome, Read, Reader, field, is_mutating, object, output, progress, text, tool, unknown};
+use super::profile::{
+    Outcome, Read, Reader, field, is_mutating, object, output, progress, text, tool, unknown,
+};
 use crate::harness::{Failure, Progress, Told, ToolSeen};
 
 #[derive(Debug)]

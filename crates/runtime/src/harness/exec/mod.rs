@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::session::{Answer, ProcessEnd};
 
-use self::profile::{Outcome, Reader, Read};
+use self::profile::{Outcome, Read, Reader};
 use super::{Failure, Harness, Ready, Told};
 use crate::agent::{Agent, Exit, Heard, Launch, find};
 use crate::limits::EXEC_EXIT_GRACE;

@@ -134,11 +134,22 @@ pub(super) fn progress(is_good: bool) -> Option<Progress> {
 pub(super) fn is_mutating(name: &str) -> Option<bool> {
     let lower = name.to_ascii_lowercase();
     match lower.as_str() {
-        "read" | "glob" | "grep" | "ls" | "webfetch" | "websearch" | "todowrite" | "read_file"
-        | "read_many_files" | "list_directory" | "search_file_content" | "web_fetch" | "google_web_search" => {
-            Some(false)
+        "read"
+        | "glob"
+        | "grep"
+        | "ls"
+        | "webfetch"
+        | "websearch"
+        | "todowrite"
+        | "read_file"
+        | "read_many_files"
+        | "list_directory"
+        | "search_file_content"
+        | "web_fetch"
+        | "google_web_search" => Some(false),
+        "write" | "edit" | "multiedit" | "notebookedit" | "bash" | "replace" | "run_shell_command" => {
+            Some(true)
         }
-        "write" | "edit" | "multiedit" | "notebookedit" | "bash" | "replace" | "run_shell_command" => Some(true),
         _ => baton_core::session::is_mutating(&lower),
     }
 }

@@ -36,9 +36,7 @@ pub(super) fn request(setup: &LlmSetup, messages: &[Message]) -> Value {
         request["system"] = system.as_str().into();
     }
     if !setup.tools.is_empty() {
-        let tool = |tool: &super::ToolDefinition| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
-        };
+        let tool = |tool: &super::ToolDefinition| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
         request["tools"] = setup.tools.iter().map(tool).collect();
     }
     request
@@ -48,7 +46,9 @@ fn content(message: &Message) -> (&'static str, Value) {
     let text = |text: &String| json!({"type": "text", "text": text});
     match message {
         // Empty texts are refused.
-        Message::Prompt(blocks) => ("user", blocks.iter().filter(|text| !text.is_empty()).map(text).collect()),
+        Message::Prompt(blocks) => {
+            ("user", blocks.iter().filter(|text| !text.is_empty()).map(text).collect())
+        }
         Message::Answer(Said { text: said, calls }) => {
             let said = (!said.is_empty()).then(|| text(said));
             let calls = calls.iter().map(|call| {

@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::answer::{Answer, Piece};
 use super::http::{Client, Refused};
 use super::{Api, Shared, anthropic, openai, sse};
-use crate::clock::{Clock as _, SystemClock};
 use crate::harness::{Failure, Told};
 use crate::limits::{LLM_ANSWER_BYTES_MAX, LLM_WAIT_MAX};
 
@@ -35,7 +34,7 @@ struct State {
 }
 
 impl Call {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: &Client) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
         // A client of its own: to interrupt a request is to end its connections.
         let client = client.fresh();
@@ -97,14 +96,16 @@ impl Call {
 pub(super) fn start(shared: Arc<Shared>, call: Arc<Call>, request: Value) -> io::Result<()> {
     let work = move || {
         let outcome = exchange(&shared, &call, &request);
-        // Somebody may have ended it: then what came of it is of no interest.
-        call.end(|_| finish(&shared, outcome));
+        // Whoever does not want it any more tells of its end; what came of it is of no interest then.
+        if !call.is_interrupted.load(Ordering::Acquire) {
+            call.end(|_| finish(&shared, outcome));
+        }
     };
     std::thread::Builder::new().name("llm-call".into()).spawn(work).map(drop)
 }
 
 /// Tells what came of a request, after it has become part of the conversation.
-fn finish(shared: &Shared, outcome: Result<Answer, Failure>) {
+fn finish(shared: &Shared, outcome: Result<Answer, Refused>) {
     match outcome {
         Ok(answer) => {
             let calls = shared.conversation().hear(&answer);
@@ -116,8 +117,8 @@ fn finish(shared: &Shared, outcome: Result<Answer, Failure>) {
             }
             tell(Told::TurnEnded { stop: answer.stop.unwrap_or_default(), usage: answer.usage });
         }
-        Err(failure) => {
-            if !failure.retryable && failure.cause.is_none() {
+        Err(Refused { failure, is_for_good, .. }) => {
+            if is_for_good {
                 shared.conversation().refuse();
             }
             (shared.tell)(Told::TurnFailed(failure));
@@ -126,28 +127,22 @@ fn finish(shared: &Shared, outcome: Result<Answer, Failure>) {
 }
 
 /// Sends a request and listens to the answer. A server that asks for a moment of patience gets it.
-fn exchange(shared: &Shared, call: &Call, request: &Value) -> Result<Answer, Failure> {
+fn exchange(shared: &Shared, call: &Call, request: &Value) -> Result<Answer, Refused> {
     let mut patience = LLM_WAIT_MAX;
     loop {
         let refused = match call.client.post(&shared.setup, request) {
-            Ok(body) => return listen(shared, call, body),
+            Ok(body) => return listen(shared, call, body).map_err(Refused::from),
             Err(refused) => refused,
         };
-        match refused {
-            Refused::Failed(failure) => return Err(failure),
-            Refused::Wait { message, after } if after <= patience => {
+        match refused.after {
+            Some(after) if after <= patience => {
                 patience -= after;
-                drop(message);
                 call.wait(after);
                 if call.is_interrupted.load(Ordering::Acquire) {
-                    return Err(Failure::new("the request was interrupted"));
+                    return Err(refused);
                 }
             }
-            Refused::Wait { message, after } => {
-                let ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-                let resets_at = Some(SystemClock.now().plus_ms(ms));
-                return Err(Failure { resets_at, ..Failure::of(Cause::Quota, message) });
-            }
+            _ => return Err(refused),
         }
     }
 }
@@ -157,7 +152,8 @@ fn listen(shared: &Shared, call: &Call, body: impl io::Read) -> Result<Answer, F
     let (mut events, mut answer) = (sse::Events::new(body), Answer::default());
     let mut progress = Instant::now();
     while !answer.is_whole {
-        let Some(data) = events.next().map_err(|error| shared.client.failure_of_read(&error, timeout))? else {
+        let Some(data) = events.next().map_err(|error| shared.client.failure_of_read(&error, timeout))?
+        else {
             break;
         };
         if data.is_empty() {
@@ -172,7 +168,7 @@ fn listen(shared: &Shared, call: &Call, body: impl io::Read) -> Result<Answer, F
             Api::OpenAi => openai::hear(&mut answer, &data),
             Api::Anthropic => anthropic::hear(&mut answer, &data),
         };
-        let pieces = pieces.map_err(|failure| shared.client.scrub(failure))?;
+        let pieces = pieces.map_err(|failure| shared.client.scrub(&failure))?;
         if answer.bytes > LLM_ANSWER_BYTES_MAX {
             let message = format!("the answer is longer than {LLM_ANSWER_BYTES_MAX} bytes");
             return Err(Failure::of(Cause::Protocol, message));

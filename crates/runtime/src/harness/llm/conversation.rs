@@ -209,7 +209,8 @@ mod tests {
         let mut conversation = Conversation::default();
         conversation.prompt(&["go".into()]);
         conversation.hear(&answer(&[("a", "grep", "{}"), ("b", "bash", "")]));
-        let output = ToolOutput { call_id: "b".into(), name: "bash".into(), output: "ok".into(), is_error: false };
+        let output =
+            ToolOutput { call_id: "b".into(), name: "bash".into(), output: "ok".into(), is_error: false };
         conversation.outputs(&[output]);
         let missing = "error: the tool was not run".to_owned();
         assert_eq!(
@@ -237,7 +238,8 @@ mod tests {
     #[test]
     fn no_two_calls_have_the_same_name() {
         let mut conversation = Conversation::default();
-        let calls = conversation.hear(&answer(&[("", "a", ""), ("x", "b", ""), ("x", "c", ""), ("", "d", "")]));
+        let calls =
+            conversation.hear(&answer(&[("", "a", ""), ("x", "b", ""), ("x", "c", ""), ("", "d", "")]));
         let names: BTreeSet<&str> = calls.iter().map(|call| call.call_id.as_str()).collect();
         assert_eq!(names.len(), 4, "{names:?}");
     }

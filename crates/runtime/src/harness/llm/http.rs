@@ -13,8 +13,11 @@ use ureq::http::{HeaderMap, HeaderValue, Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::{Api, Key, LlmSetup};
+use crate::clock::{Clock as _, SystemClock};
 use crate::harness::Failure;
-use crate::limits::{LLM_CONNECT_TIMEOUT, LLM_ERROR_BYTES_MAX, LLM_MESSAGE_CHARS_MAX, WEBHOOK_HEAD_BYTES_MAX};
+use crate::limits::{
+    LLM_CONNECT_TIMEOUT, LLM_ERROR_BYTES_MAX, LLM_MESSAGE_CHARS_MAX, WEBHOOK_HEAD_BYTES_MAX,
+};
 use crate::process::short;
 
 /// Which version of its API Anthropic's server is to speak.
@@ -22,10 +25,18 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Refused {
-    Failed(Failure),
-    /// The server is busy and says for how long.
-    Wait { message: String, after: Duration },
+pub(super) struct Refused {
+    pub(super) failure: Failure,
+    /// Whether it was what was said that the server does not take.
+    pub(super) is_for_good: bool,
+    /// How long a server that is busy wants to be left alone.
+    pub(super) after: Option<Duration>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Refused { failure, is_for_good: false, after: None }
+    }
 }
 
 /// Talks to one server.
@@ -55,7 +66,9 @@ impl Client {
             .map_err(|_| refused("the model's base_url is not a web address"))?;
         let authority = url.authority().ok_or_else(|| refused("the model's base_url has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(refused("the model's base_url has a user name or password in it; the key has a place of its own"));
+            return Err(refused(
+                "the model's base_url has a user name or password in it; the key has a place of its own",
+            ));
         }
         let host = authority.host();
         let is_local = host.eq_ignore_ascii_case("localhost")
@@ -74,7 +87,8 @@ impl Client {
             return Err(refused("the model has no name"));
         }
         let key = setup.key.as_ref().map(|key| header(setup.api, key).map(|header| (key.clone(), header)));
-        let key = key.transpose().map_err(|_| refused("the model's key has characters that no header takes"))?;
+        let key =
+            key.transpose().map_err(|_| refused("the model's key has characters that no header takes"))?;
         let agent = agent(setup.timeout, is_tls, is_local)?;
         Ok(Client { agent, url, key })
     }
@@ -104,7 +118,7 @@ impl Client {
             post = post.header(name, value.clone());
         }
         let answer = post.send(request.to_string());
-        let answer = answer.map_err(|error| Refused::Failed(self.failure(&error, setup.timeout)))?;
+        let answer = answer.map_err(|error| self.failure(&error, setup.timeout))?;
         match answer.status().as_u16() {
             200..=299 => Ok(answer.into_body().into_reader()),
             _ => Err(self.judge(answer)),
@@ -132,15 +146,21 @@ impl Client {
             401 | 403 => Failure::of(Cause::Auth, message),
             402 => Failure::of(Cause::Quota, message),
             429 if is_spent => Failure::of(Cause::Quota, message),
-            429 | 503 | 529 if after.is_some() => {
-                return Refused::Wait { message, after: after.unwrap_or_default() };
+            429 => {
+                // A limit that says when it ends is not tried before that.
+                let ends = |after: Duration| {
+                    let ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+                    SystemClock.now().plus_ms(ms)
+                };
+                let resets_at = after.map(ends);
+                Failure { retryable: after.is_none(), resets_at, ..Failure::of(Cause::Quota, message) }
             }
-            429 => Failure { retryable: true, ..Failure::of(Cause::Quota, message) },
             408 | 409 | 425 | 500..=599 => Failure { retryable: true, ..Failure::new(message) },
             300..=399 => Failure::new(format!("{message}: redirects are not followed")),
             _ => Failure::new(message),
         };
-        Refused::Failed(failure)
+        let after = after.filter(|_| matches!(status, 429 | 503 | 529) && !is_spent);
+        Refused { failure, is_for_good: matches!(status, 400 | 413 | 422), after }
     }
 
     /// What a request means that has no answer. The texts of errors are not repeated: they may name what was sent.
@@ -196,8 +216,8 @@ impl Client {
         }
     }
 
-    pub(super) fn scrub(&self, failure: Failure) -> Failure {
-        Failure { message: self.without_key(&failure.message), ..failure }
+    pub(super) fn scrub(&self, failure: &Failure) -> Failure {
+        Failure { message: self.without_key(&failure.message), ..failure.clone() }
     }
 }
 
@@ -206,7 +226,8 @@ pub(super) fn failure_of_event(error: &Value) -> Failure {
     let text = |name: &str| error[name].as_str().unwrap_or_default();
     let kind = format!("{} {}", text("type"), text("code"));
     let said = cut(text("message"));
-    let message = format!("the model's server broke off: {}", if said.is_empty() { kind.trim() } else { &said });
+    let message =
+        format!("the model's server broke off: {}", if said.is_empty() { kind.trim() } else { &said });
     let status = error["code"].as_u64();
     let is = |word: &str| kind.contains(word);
     if is("authentication") || is("permission") || matches!(status, Some(401 | 403)) {

@@ -144,7 +144,7 @@ impl LlmHarness {
     /// Sends the conversation as it is.
     fn send(&mut self) -> Result<(), Failure> {
         let request = self.shared.conversation().request(&self.shared.setup)?;
-        let call = Arc::new(Call::new(self.shared.client.clone()));
+        let call = Arc::new(Call::new(&self.shared.client));
         call::start(self.shared.clone(), call.clone(), request)
             .map_err(|error| Failure::new(format!("no thread for the request: {error}")))?;
         self.call = Some(call);

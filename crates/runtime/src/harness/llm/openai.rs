@@ -44,7 +44,8 @@ fn message(message: &Message) -> Vec<Value> {
             let mut answer = json!({"role": "assistant", "content": text});
             if !calls.is_empty() {
                 let call = |call: &super::conversation::Called| {
-                    let function = json!({"name": call.name, "arguments": call.sound_arguments().to_string()});
+                    let function =
+                        json!({"name": call.name, "arguments": call.sound_arguments().to_string()});
                     json!({"id": call.id, "type": "function", "function": function})
                 };
                 answer["tool_calls"] = calls.iter().map(call).collect();
