@@ -50,7 +50,7 @@ pub struct Start {
     pub clock: Arc<dyn Clock>,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
-    /// Gets every exit signal that the agent's text holds, while it comes.
+    /// Gets every exit signal that the agent's text holds, while it comes. Called by the session's own thread, which it must not wait for.
     pub signals: Option<Signals>,
 }
 

@@ -22,7 +22,10 @@ impl Running {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
                 self.decide(Input::HarnessReady)?;
             }
-            Told::NotReady(failure) => self.blamed = Some(failure),
+            Told::NotReady(failure) => {
+                // One that is ended for its silence says so too, on its way out.
+                self.blamed.get_or_insert(failure);
+            }
             Told::Text { text, is_thought } => {
                 let (kind, wire) =
                     if is_thought { ("thought", "thinking_delta") } else { ("text", "text_delta") };
