@@ -1,7 +1,7 @@
 # One entry for people and CI. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak fuzz dist python
+.PHONY: help demo test check bench soak fuzz agents dist python
 
 CARGO ?= cargo
 # Cargo's own directory for results; the Python environment lives beside it.
@@ -38,6 +38,9 @@ soak: ## the long counts: kills, failing disks, power cuts, races, longer fuzzin
 
 fuzz: ## coverage-guided fuzzing of the parsers (SECONDS_EACH=60)
 	tools/fuzz $(or $(SECONDS_EACH),60)
+
+agents: ## drive real agents (OpenCode, Qwen Code) against a model on this machine; says what it skips
+	CARGO="$(CARGO)" tools/agents
 
 dist: ## the optimised binary, in dist/
 	$(CARGO) build --release --locked -p baton-cli

@@ -8,7 +8,9 @@ use baton_core::AgentName;
 use baton_core::ids::SessionId;
 use baton_core::session::Hook;
 use baton_runtime::Engine;
-use baton_runtime::agent::{AgentSpec, Api, Drive, Profile, Waits};
+use baton_runtime::harness::exec::Profile;
+use baton_runtime::harness::llm::Api;
+use baton_runtime::harness::{AgentSpec, Drive, Waits};
 use baton_runtime::session::{Broker, SessionBounds, Setting, Snapshot, Surroundings};
 use baton_store::{Layout, Workspace};
 

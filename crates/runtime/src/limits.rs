@@ -11,6 +11,15 @@ pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of what an agent writes beside its protocol, in each of two files.
 pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
 
+/// Between the end of an agent's output and its own end: what dies closes its output first.
+pub const CLOSED_GRACE: Duration = Duration::from_millis(500);
+
+/// What an agent said last in its turn, in bytes: a command that fails says there why.
+pub const SAID_TAIL_BYTES: usize = 512;
+
+/// Between the word of a command that its turn is over and its end.
+pub const EXEC_EXIT_GRACE: Duration = Duration::from_secs(10);
+
 /// What a session said last that is kept for whoever follows: by number, and by size in bytes.
 pub const FEED_ITEMS_MAX: usize = 2048;
 pub const FEED_BYTES_MAX: usize = 512 << 10;
@@ -107,3 +116,18 @@ pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// How long a notification's command may run.
 pub const NOTIFY_COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Largest conversation with a model, in bytes of text. Beyond what any model takes.
+pub const LLM_CONVERSATION_BYTES_MAX: usize = 16 << 20;
+
+/// Largest answer of a model, in bytes, and the largest event of it.
+pub const LLM_ANSWER_BYTES_MAX: usize = 8 << 20;
+pub const LLM_EVENT_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of a refusal that are read, and characters of its message that are kept.
+pub const LLM_ERROR_BYTES_MAX: u64 = 64 << 10;
+pub const LLM_MESSAGE_CHARS_MAX: usize = 500;
+
+/// How long a connection to a model's server may take, and how long a busy one may ask to be left alone. More than that is a limit that was reached.
+pub const LLM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub const LLM_WAIT_MAX: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use baton_core::session::ProcessEnd;
-use baton_runtime::agent::{AgentSpec, Drive, Exit as ProcessExit, Launch};
+use baton_runtime::agent::{Exit as ProcessExit, Launch};
 use baton_runtime::harness::acp::{AcpHarness, Setup};
-use baton_runtime::harness::{Failure, Harness, Ready, Told};
+use baton_runtime::harness::{AgentSpec, Drive, Failure, Harness, Ready, Told};
 use serde_json::{Value, json};
 
 use crate::args::{AgentAdd, AgentCheck};

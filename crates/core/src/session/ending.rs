@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::stderr::StderrOutput;
+use crate::time::Timestamp;
 use crate::words::words;
 
 words!(
@@ -88,6 +89,9 @@ pub struct SessionEndedData {
     pub signal: Option<Signal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// When a limit that was reached ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
     /// The tool that ran when it ended, or the last one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
@@ -120,6 +124,8 @@ pub struct Ended {
     pub open: Option<&'static str>,
     /// Where something before the end says more than the end itself.
     pub cause: Option<Cause>,
+    /// When a limit ends, where that is the cause.
+    pub resets_at: Option<Timestamp>,
     /// In which words.
     pub told: Option<String>,
     pub stderr: Option<StderrOutput>,
@@ -136,6 +142,7 @@ impl Ended {
             is_asked: false,
             open: None,
             cause: None,
+            resets_at: None,
             told: None,
             stderr: None,
             last_tool: None,
@@ -165,6 +172,7 @@ impl Ended {
             stderr: None,
             signal: None,
             cause: None,
+            resets_at: None,
             last_tool: None,
             duration_ms,
             max_rss_bytes,
@@ -191,6 +199,7 @@ impl Ended {
             ProcessEnd::Lost(_) => (None, None, None),
         };
         data.cause = self.cause.or(data.cause);
+        data.resets_at = self.resets_at;
         (data.stderr, data.last_tool) = (self.stderr, self.last_tool);
         data
     }

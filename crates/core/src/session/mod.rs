@@ -3,6 +3,7 @@
 //! [`Machine::handle`] takes an [`Input`], a moment and gives a [`Decision`]: what has become true, in order, and what is to be done now. What is done
 //! comes back as another input; that is the only loop. `transitions.md` has the table of states, `README.md` the shape.
 
+mod causes;
 mod effect;
 mod ending;
 mod event;
@@ -21,6 +22,7 @@ mod turn;
 mod view;
 mod words;
 
+pub use causes::{Clue, Evidence, reset_in};
 pub use effect::{Decision, Effect, Sent};
 pub use ending::{Cause, EndReason, Ended, ProcessEnd, SessionEndedData, Signal, TerminatedBy};
 pub use event::{SessionEvent, Stated, is_of_a_session};

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wait4::Wait4 as _;
 
 use super::lines::{Line, Lines};
+use super::memory::kernel_kills;
 use super::rotating::RotatingFile;
 use crate::limits::{AGENT_QUEUE_BYTES_MAX, DRAIN, KILLED_WAIT};
 
@@ -60,6 +61,17 @@ pub struct Exit {
     pub took: Duration,
     pub max_rss_bytes: Option<u64>,
     pub cpu_ms: Option<u64>,
+    /// Whether it was killed while the kernel ended something for want of memory.
+    pub is_memory_short: bool,
+}
+
+impl Exit {
+    /// An end without a process.
+    pub fn without_process(process: ProcessEnd, is_asked: bool) -> Self {
+        let (stderr, max_rss_bytes, cpu_ms) = (None, None, None);
+        let took = Duration::ZERO;
+        Exit { process, is_asked, stderr, took, max_rss_bytes, cpu_ms, is_memory_short: false }
+    }
 }
 
 /// Why something was not written.
@@ -200,6 +212,8 @@ struct Running {
     copy: Option<RotatingFile>,
     grace: Duration,
     started: Instant,
+    /// What the kernel had ended for want of memory when this began.
+    kills: Option<u64>,
 }
 
 fn unblock(fd: impl AsFd) -> io::Result<()> {
@@ -229,6 +243,7 @@ impl Running {
             copy: launch.stderr_copy,
             grace: launch.grace,
             started: Instant::now(),
+            kills: kernel_kills(),
         })
     }
 
@@ -272,7 +287,7 @@ impl Running {
     fn finish(self, child: Option<Child>, is_asked: bool) -> Exit {
         self.asked(|asked| asked.is_closed = true);
         let (took, stderr) = (self.started.elapsed(), self.capture.finish());
-        let mut exit = Exit { process: lost(), is_asked, stderr, took, max_rss_bytes: None, cpu_ms: None };
+        let mut exit = Exit { stderr, took, ..Exit::without_process(lost(), is_asked) };
         let Some(child) = child else { return exit };
         if !self.has_ended {
             // One that even a kill does not end is left to a thread, so that others go on.
@@ -289,6 +304,9 @@ impl Running {
                 let cpu = ended.rusage.utime + ended.rusage.stime;
                 exit.cpu_ms = u64::try_from(cpu.as_millis()).ok();
                 exit.max_rss_bytes = Some(ended.rusage.maxrss);
+                let is_killed = matches!(exit.process, ProcessEnd::Signalled(9) | ProcessEnd::Exited(137));
+                let is_risen = self.kills.zip(kernel_kills()).is_some_and(|(before, now)| now > before);
+                exit.is_memory_short = is_killed && !is_asked && is_risen;
             }
             Err(error) => exit.process = ProcessEnd::Lost(error.to_string()),
         }

@@ -1,10 +1,11 @@
 //! Agents as processes: started in a group of their own, listened to line by line, ended with all that they started.
 
-mod catalog;
 mod child;
+mod environment;
 mod lines;
+mod memory;
 mod rotating;
 
-pub use catalog::{AgentSpec, Api, Drive, Profile, Waits};
 pub use child::{Agent, Exit, Heard, Launch, NotWritten};
+pub use environment::{environment, find};
 pub use rotating::RotatingFile;

@@ -4,9 +4,15 @@
 //! whichever thread, through the function that it was started with, and ends with [`Told::Exited`].
 
 pub mod acp;
+mod catalog;
+pub mod exec;
+pub mod llm;
+pub(crate) mod signal;
+
+pub use catalog::{AgentSpec, Drive, Waits};
 
 use baton_core::Timestamp;
-use baton_core::session::{Answer, Cause, ToolCall};
+use baton_core::session::{Answer, Cause, Evidence, ToolCall};
 use serde_json::Value;
 
 use crate::agent::Exit;
@@ -96,6 +102,21 @@ pub struct Failure {
 impl Failure {
     pub fn new(message: impl Into<String>) -> Self {
         Failure { message: message.into(), cause: None, retryable: false, resets_at: None }
+    }
+
+    /// The same with its cause, where the message gives that away.
+    pub fn explained(self, now: Timestamp) -> Self {
+        if self.cause.is_some() {
+            return self;
+        }
+        let said = &[self.message.as_str()];
+        let evidence = Evidence { said, process: None, is_starting: false, is_memory_short: false, now };
+        match evidence.clue() {
+            Some(clue) => {
+                Failure { cause: Some(clue.cause), resets_at: self.resets_at.or(clue.resets_at), ..self }
+            }
+            None => self,
+        }
     }
 
     pub fn of(cause: Cause, message: impl Into<String>) -> Self {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use baton_core::ids::{HookRunId, StreamId};
-use baton_core::session::{Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd};
+use baton_core::session::{Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd, ToolsBy};
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,7 @@ use super::actor::{Letter, Running, Spawn, Stream, gone};
 use super::hook_run::HookRunner;
 use super::snapshot::Process;
 use crate::harness::Failure;
+use crate::harness::signal::Overheard;
 
 impl Running {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), AppendError> {
@@ -82,6 +83,10 @@ impl Running {
 
     pub(super) fn send(&mut self, stream: StreamId, sent: Sent) {
         self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
+        // What went wrong before is not what will go wrong now.
+        self.blamed = None;
+        self.overheard = Overheard::default();
+        let is_again = sent == Sent::Again && self.machine.rules().tools_by == ToolsBy::Baton;
         match sent {
             Sent::Prompt(text) => {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
@@ -92,6 +97,7 @@ impl Running {
             Sent::ToolOutputs | Sent::Again => {}
         }
         let failed = match &mut self.harness {
+            Some(harness) if is_again => harness.again().err(),
             Some(harness) => harness.prompt(&self.sent).err(),
             None => Some(Failure::new("there is no agent")),
         };

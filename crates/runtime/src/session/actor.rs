@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use baton_core::Timestamp;
 use baton_core::ids::{SessionId, StreamId};
+use baton_core::protocol::scan::Found;
 use baton_core::session::{
-    Answer, Cause, Decision, Ended, Input, Machine, PermissionKind, ProcessEnd, RetryTarget, Rules, SessionEndedData,
-    StateKind, Stated, View,
+    Answer, Cause, Clue, Decision, Ended, Evidence, Input, Machine, PermissionKind, ProcessEnd, RetryTarget,
+    Rules, SessionEndedData, StateKind, Stated, View,
 };
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -25,6 +26,7 @@ use super::snapshot::Snapshot;
 use super::transcript::Transcript;
 use crate::agent::Exit;
 use crate::clock::Clock;
+use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
 
@@ -33,6 +35,9 @@ pub type Tell = Box<dyn Fn(Told) + Send + Sync>;
 
 /// Starts an agent.
 pub type Spawn = Box<dyn FnOnce(Tell) -> std::io::Result<Box<dyn Harness>> + Send>;
+
+/// Takes an exit signal, or what is wrong with one.
+pub type Signals = Box<dyn Fn(Found) + Send>;
 
 /// Everything that a session begins with.
 pub struct Start {
@@ -53,6 +58,8 @@ pub struct Start {
     pub boot: String,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
+    /// Gets every exit signal that the agent's text holds, while it comes. Called by the session's own thread, which it must not wait for.
+    pub signals: Option<Signals>,
 }
 
 impl std::fmt::Debug for Start {
@@ -201,7 +208,12 @@ pub(super) struct Running {
     pub(super) last_tool: Option<String>,
     /// What was said of the end before it came.
     pub(super) blamed: Option<Failure>,
+    /// When its output closed, unless it has been told that this will not do.
+    pub(super) closed: Option<Instant>,
+    pub(super) overheard: Overheard,
     pub(super) is_stopping: bool,
+    /// Whether it is ended for what it did, whoever asks for its end besides.
+    pub(super) is_condemned: bool,
     pub(super) ended: Option<SessionEndedData>,
 }
 
@@ -227,7 +239,10 @@ impl Running {
             began: Instant::now(),
             last_tool: None,
             blamed: None,
+            closed: None,
+            overheard: Overheard::default(),
             is_stopping: false,
+            is_condemned: false,
             ended: None,
         }
     }
@@ -349,11 +364,16 @@ impl Running {
             StateKind::CallingLlm | StateKind::ExecutingTools => Some("in a turn"),
             _ => None,
         };
+        self.overhear_end();
         let blamed = self.blamed.take();
+        let is_clean = open.is_none() && exit.process == ProcessEnd::Exited(0);
+        let clue = if is_clean { None } else { self.clue(&exit, blamed.as_ref()) };
         let mut ended = Ended::new(exit.process.clone());
-        ended.is_asked = self.is_stopping;
+        ended.is_asked = self.is_stopping && !self.is_condemned;
         ended.open = open;
-        ended.cause = blamed.as_ref().and_then(|failure| failure.cause);
+        ended.cause = blamed.as_ref().and_then(|failure| failure.cause).or(clue.as_ref().map(|c| c.cause));
+        let told = blamed.as_ref().and_then(|failure| failure.resets_at);
+        ended.resets_at = told.or(clue.and_then(|clue| clue.resets_at));
         ended.told = blamed.map(|failure| failure.message);
         ended.stderr = exit.stderr;
         ended.last_tool = self.last_tool.clone();
@@ -376,6 +396,26 @@ impl Running {
         self.start.recorder.close(data.reason.as_str(), self.moment())
     }
 
+    /// What was said before an end that is an error shows more than the end.
+    fn clue(&self, exit: &Exit, blamed: Option<&Failure>) -> Option<Clue> {
+        let stderr = exit.stderr.as_ref();
+        let mut said: Vec<&str> = blamed.iter().map(|failure| failure.message.as_str()).collect();
+        said.extend(stderr.and_then(|stderr| stderr.head.as_deref()));
+        said.extend(stderr.and_then(|stderr| stderr.tail.as_deref()));
+        if self.start.harness == "exec" {
+            // Commands complain where they speak.
+            said.push(self.overheard.tail());
+        }
+        let evidence = Evidence {
+            said: &said,
+            process: Some(&exit.process),
+            is_starting: self.machine.kind() == StateKind::Starting,
+            is_memory_short: exit.is_memory_short,
+            now: self.start.clock.now(),
+        };
+        evidence.clue()
+    }
+
     /// The ledger cannot be written: the agent is ended, and nothing more is said.
     fn abandon(&mut self, why: &str) {
         self.stop_harness();
@@ -393,6 +433,12 @@ impl Running {
         }
         self.cancelled.get_or_insert_with(|| Instant::now() + self.start.deadlines.cancel);
         Ok(())
+    }
+
+    /// Ends the agent for what it did or did not do; that was said before.
+    pub(super) fn condemn(&mut self) {
+        self.is_condemned = true;
+        self.stop_harness();
     }
 
     /// Keeps what is known of the session. What cannot be written is missing after a restart, and is no reason to stop now.
@@ -431,8 +477,10 @@ impl Running {
         let retry = self.retry.as_ref().map(|(at, _)| until(at));
         let permission = self.permissions.iter().map(|(at, _)| until(at)).min();
         let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        let closed = self.closed.map(|at| at.saturating_duration_since(Instant::now()));
         let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
-        [retry, permission, silence, cancelled].into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
+        let all = [retry, permission, silence, closed, cancelled];
+        all.into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
     }
 
     fn do_what_is_due(&mut self) -> Result<(), AppendError> {
@@ -448,14 +496,20 @@ impl Running {
         if self.cancelled.take_if(|at| *at <= Instant::now()).is_some() {
             let message = "the agent did not end the turn that was cancelled";
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
-            self.stop_harness();
+            self.condemn();
+        }
+        let is_silent = self.silence.is_some_and(|(at, _)| at <= Instant::now());
+        if self.closed.take_if(|at| is_silent || *at <= Instant::now()).is_some() {
+            let message = "the agent closed its output";
+            self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
+            self.condemn();
         }
         if let Some((_, what)) = self.silence.take_if(|(at, _)| *at <= Instant::now()) {
             let message = format!("the agent was silent in {what} for too long");
             // What was said before it became silent says more.
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
             // It is not asked any more: what does not answer does not end by itself.
-            self.stop_harness();
+            self.condemn();
         }
         Ok(())
     }
@@ -483,5 +537,5 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
 
 /// An end without a process.
 pub(super) fn gone(process: ProcessEnd, is_asked: bool) -> Exit {
-    Exit { process, is_asked, stderr: None, took: Duration::ZERO, max_rss_bytes: None, cpu_ms: None }
+    Exit::without_process(process, is_asked)
 }

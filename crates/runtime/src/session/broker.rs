@@ -14,12 +14,12 @@ use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, Journal};
 
-use super::actor::{Actor, Ask, Deadlines, Handle, Start};
+use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::{Surroundings, spawner};
 use super::transcript::Transcript;
-use crate::agent::{AgentSpec, Drive};
+use crate::harness::{AgentSpec, Drive};
 use crate::clock::Clock;
 
 /// What sessions stand on.
@@ -59,7 +59,6 @@ pub struct SessionBounds {
 }
 
 /// A session that is to begin.
-#[derive(Debug)]
 pub struct Begin {
     pub agent: AgentName,
     pub cwd: PathBuf,
@@ -68,6 +67,14 @@ pub struct Begin {
     pub id: Option<SessionId>,
     /// One that has ended and is to be gone on with.
     pub resumes: Option<SessionId>,
+    /// Gets the exit signals that the agent writes.
+    pub signals: Option<Signals>,
+}
+
+impl std::fmt::Debug for Begin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Begin").field("agent", &self.agent).field("cwd", &self.cwd).finish_non_exhaustive()
+    }
 }
 
 /// Why a session did not begin.
@@ -119,6 +126,9 @@ struct Running {
 
 /// Sessions that are looked at for one that can be gone on with: the task's last one is among the newest.
 const SESSIONS_LOOKED_AT: usize = 256;
+
+/// How much longer than its request a model's session waits: a server may ask for as much before another attempt.
+const LLM_SLACK: Duration = Duration::from_secs(60);
 
 /// What hears of an end.
 pub type OnEnd = Box<dyn FnOnce(&SessionEndedData, &View) + Send>;
@@ -174,7 +184,7 @@ impl Broker {
     }
 
     /// Begins a session; it goes on by itself. `ended` hears of its end once that is recorded.
-    pub fn begin(&self, begin: Begin, ended: OnEnd) -> Result<Live, NotBegun> {
+    pub fn begin(&self, mut begin: Begin, ended: OnEnd) -> Result<Live, NotBegun> {
         let spec = self
             .setting
             .agents
@@ -232,7 +242,8 @@ impl Broker {
             deadlines: Deadlines {
                 handshake: spec.waits.handshake,
                 inactivity: match spec.drive {
-                    Drive::Llm { .. } => bounds.llm_timeout,
+                    // The request has its own deadline, and says more about it.
+                    Drive::Llm { .. } => bounds.llm_timeout + LLM_SLACK,
                     _ => spec.waits.inactivity,
                 },
                 cancel: spec.waits.cancel,
@@ -240,6 +251,7 @@ impl Broker {
             clock: clock.clone(),
             boot: boot.clone(),
             spawn: spawner(self, spec, id, &dir, &begin, load),
+            signals: begin.signals.take(),
             dir: dir.clone(),
             snapshot,
         };

@@ -1,5 +1,8 @@
 //! What an agent tells, as inputs of the machine; and what passes by, for whoever follows.
 
+use std::time::Instant;
+
+use baton_core::protocol::scan::Found;
 use baton_core::session::{Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall};
 use baton_core::{EventId, Uuid7};
 use baton_store::AppendError;
@@ -8,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::actor::{Running, object};
 use super::feed::Channel;
 use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
+use crate::limits::CLOSED_GRACE;
 
 impl Running {
     /// Translates what the agent tells.
@@ -22,11 +26,18 @@ impl Running {
                 self.save();
                 self.decide(Input::HarnessReady)?;
             }
-            Told::NotReady(failure) => self.blamed = Some(failure),
+            Told::NotReady(failure) => {
+                // One that is ended for its silence says so too, on its way out.
+                self.blamed.get_or_insert(failure);
+            }
             Told::Text { text, is_thought } => {
                 let (kind, wire) =
                     if is_thought { ("thought", "thinking_delta") } else { ("text", "text_delta") };
                 let _ = self.start.transcript.say(self.start.clock.now(), kind, &text);
+                if !is_thought {
+                    let found = self.overheard.hear(&text);
+                    self.signal(found);
+                }
                 self.stream_event(wire, &json!({"text": text, "role": "assistant"}));
                 self.decide(Input::StreamDelta)?;
             }
@@ -41,33 +52,53 @@ impl Running {
             }
             Told::Usage(usage) => self.stream_event("metadata", &json!({"usage": usage})),
             Told::TurnEnded { stop, usage } => {
+                self.overhear_end();
                 self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
                 let end = StreamEnd::Completed { is_tree_changed: false };
                 self.decide(Input::StreamEnded(end))?;
             }
             Told::TurnFailed(failure) => {
-                let Failure { message, retryable, .. } = failure.clone();
-                self.end_stream("error", &json!({"message": message, "recoverable": retryable}))?;
+                self.overhear_end();
+                let failure = failure.explained(self.start.clock.now());
+                let Failure { message, retryable, cause, resets_at } = failure.clone();
+                let payload = json!({"message": message, "recoverable": retryable,
+                    "cause": cause.map(Cause::as_str), "resetsAt": resets_at.map(|at| at.to_string())});
+                self.end_stream("error", &Value::Object(object(payload)))?;
                 if failure.cause.is_some() {
                     self.blamed = Some(failure);
                 }
                 self.decide(Input::StreamEnded(StreamEnd::Failed { message, retryable }))?;
+                if matches!(cause, Some(Cause::Auth | Cause::Quota)) && !retryable {
+                    // Nothing that is asked of it from now on would end otherwise.
+                    self.condemn();
+                }
             }
             Told::Unknown { what, raw } => {
                 let fields = json!({"what": what, "raw": raw});
                 let _ = self.start.transcript.put(self.start.clock.now(), "unknown", object(fields));
             }
             Told::Closed => {
+                // Its end may be a moment behind: then it says more.
                 if !self.is_stopping && self.harness.is_some() {
-                    let message = "the agent closed its output";
-                    self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
-                    self.stop_harness();
+                    self.closed = Some(Instant::now() + CLOSED_GRACE);
                 }
             }
             Told::Exited(exit) => self.end(*exit)?,
         }
         self.watch_silence();
         Ok(())
+    }
+
+    /// The text of the turn has ended: what was begun in it is given up.
+    pub(super) fn overhear_end(&mut self) {
+        let found = self.overheard.end();
+        self.signal(found);
+    }
+
+    fn signal(&self, found: Vec<Found>) {
+        if let Some(signals) = &self.start.signals {
+            found.into_iter().for_each(signals);
+        }
     }
 
     pub(super) fn see_tool(&mut self, seen: &ToolSeen) -> Result<(), AppendError> {

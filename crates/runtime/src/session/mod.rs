@@ -21,8 +21,8 @@ mod snapshot;
 mod spawning;
 mod transcript;
 
+pub use actor::{Actor, Ask, Deadlines, Handle, Signals, Spawn, Start, Tell};
 pub use broker::{Begin, Broker, Live, NotBegun, OnEnd, SessionBounds, Setting, token};
-pub use actor::{Actor, Ask, Deadlines, Handle, Spawn, Start, Tell};
 pub use feed::{Channel, Feed, Item, Next};
 pub use past::{BATON_DIED, recover, view};
 pub use recorder::{Bound, Recorder};

@@ -8,12 +8,18 @@ use baton_core::ids::SessionId;
 
 use super::actor::Spawn;
 use super::broker::{Begin, Broker};
-use crate::agent::{AgentSpec, Drive, Launch, RotatingFile};
-use crate::harness::Harness;
+use crate::agent::{Launch, RotatingFile};
+use crate::harness::{AgentSpec, Drive, Harness};
 use crate::harness::acp::{AcpHarness, McpServer, Setup};
+use crate::harness::exec::ExecHarness;
+use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup};
 
 /// The variable that every process of a session has: by it what outlived Baton is found.
 pub const SESSION_VARIABLE: &str = "BATON_SESSION_ID";
+
+/// What a model is told before everything else.
+const SYSTEM: &str = "You are a careful software engineer. You work in one directory with the tools that you are given: paths are relative to it. \
+    Look before you change something, keep changes small, and say in the end what you did.";
 
 /// Where Baton itself is, and what it knows of its own environment.
 pub struct Surroundings {
@@ -65,13 +71,14 @@ pub(super) fn spawner(
     let surroundings = &setting.surroundings;
     let mut env: BTreeMap<String, String> = spec.environment(&*surroundings.variable);
     // Whoever started this Baton may itself be an agent of one: none of that is passed on.
-    env.insert(SESSION_VARIABLE.to_owned(), id.to_string());
+    env.extend(surroundings.binding(id, begin));
     let stderr = dir.join("stderr.log");
     let (cwd, lines) = (begin.cwd.clone(), setting.bounds.stderr_lines);
     let grace = setting.bounds.stop_grace.min(spec.waits.exit);
     let launch = move |words: Vec<String>| -> io::Result<Launch> {
         let stderr_copy = Some(RotatingFile::create(&stderr)?);
-        Ok(Launch { words, dir: cwd, env, stderr_lines: lines, stderr_copy, grace })
+        let (dir, env) = (cwd.clone(), env.clone());
+        Ok(Launch { words, dir, env, stderr_lines: lines, stderr_copy, grace })
     };
     match &spec.drive {
         Drive::Acp { command } | Drive::Mock { command } => {
@@ -92,8 +99,33 @@ pub(super) fn spawner(
                 Ok(Box::new(harness) as Box<dyn Harness>)
             })
         }
-        Drive::Exec { .. } | Drive::Llm { .. } => {
-            Box::new(|_| Err(io::Error::new(io::ErrorKind::Unsupported, "not driven by this version")))
+        Drive::Exec { command, profile } => {
+            let (command, profile) = (command.clone(), *profile);
+            Box::new(move |tell| {
+                let prepare = Box::new(move || launch(command.clone()));
+                Ok(Box::new(ExecHarness::start(prepare, profile, tell)?) as Box<dyn Harness>)
+            })
+        }
+        Drive::Llm { api, base_url, model, api_key_env } => {
+            let own = match api {
+                Api::OpenAi => "https://api.openai.com/v1",
+                Api::Anthropic => "https://api.anthropic.com/v1",
+            };
+            let setup = LlmSetup {
+                api: *api,
+                base_url: base_url.clone().unwrap_or_else(|| own.to_owned()),
+                model: model.clone(),
+                key: None,
+                system: Some(SYSTEM.to_owned()),
+                tools: Vec::new(),
+                max_tokens: None,
+                timeout: setting.bounds.llm_timeout,
+            };
+            let variable = api_key_env.clone();
+            Box::new(move |tell| {
+                let key = variable.as_deref().map(Key::from_env).transpose()?;
+                Ok(Box::new(LlmHarness::start(LlmSetup { key, ..setup }, tell)?) as Box<dyn Harness>)
+            })
         }
     }
 }

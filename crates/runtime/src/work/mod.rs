@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::ids::{AgentName, SessionId, TaskId};
+use baton_core::protocol::scan::Found;
 use baton_core::task::Status;
 use baton_core::task::dispatch::{Assignment, Load, Willing};
 
@@ -19,7 +20,7 @@ use crate::engine::{Engine, Fault};
 use crate::limits::NOTICES_MAX;
 use crate::occupancy::{Occupancy, WorkspaceGuard};
 use crate::scheduler::Wake;
-use crate::session::{Begin, Bound, Broker, NotBegun, token};
+use crate::session::{Begin, Bound, Broker, NotBegun, Signals, token};
 
 pub use run::{Attempt, Outcome, RunEnd};
 pub use worktree::{Removed, Worktrees};
@@ -101,14 +102,15 @@ impl Crew {
         let trace = self.engine.task(task)?.0.trace;
         let bound = Bound { task: task.clone(), run: claimed.run, fence: claimed.lease.fence, trace };
         let resumes = self.broker.resumable(task, agent);
+        let attempt = Arc::new(Attempt::new(bound.clone(), agent.clone(), id));
         let begin = Begin {
+            signals: self.heeds_signals.then(|| self.signals_to(&attempt)),
             agent: agent.clone(),
             cwd: place.dir.clone(),
-            bound: Some(bound.clone()),
+            bound: Some(bound),
             id: Some(id),
             resumes,
         };
-        let attempt = Arc::new(Attempt::new(bound, agent.clone(), id));
         let telling = attempt.clone();
         let live = match self.broker.begin(begin, Box::new(move |data, _| telling.session_ended(data.clone()))) {
             Ok(live) => live,
@@ -133,6 +135,18 @@ impl Crew {
             return Err(NotBegun::Io(self.workspace.dir().to_owned(), error).into());
         }
         Ok(attempt)
+    }
+
+    /// Takes the exit signals of an attempt's agent; what is none is told.
+    fn signals_to(self: &Arc<Self>, attempt: &Arc<Attempt>) -> Signals {
+        let (crew, attempt) = (Arc::downgrade(self), Arc::downgrade(attempt));
+        Box::new(move |found| match (found, attempt.upgrade(), crew.upgrade()) {
+            (Found::Signal(signal), Some(attempt), _) => attempt.take_signal(signal),
+            (Found::Invalid(error), Some(attempt), Some(crew)) => {
+                crew.notice(format!("{}: an exit signal that is none: {error}", attempt.bound().task));
+            }
+            _ => {}
+        })
     }
 
     /// Ends every attempt, as a person's stop would, and waits for that.

@@ -4,7 +4,7 @@ use baton_core::protocol::exit_signal::PROTOCOL;
 use baton_core::protocol::handoff_md;
 use baton_core::task::{Papers, Task};
 
-use crate::agent::AgentSpec;
+use crate::harness::AgentSpec;
 use crate::limits::PROMPT_LOG_BYTES_MAX;
 
 /// The parts of the first prompt.

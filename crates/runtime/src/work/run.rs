@@ -11,7 +11,7 @@ use baton_core::task::{Outcome as Reported, Task};
 use serde_json::Value;
 
 use super::{Crew, prompt};
-use crate::agent::AgentSpec;
+use crate::harness::AgentSpec;
 use crate::engine::{Fault, From};
 use crate::limits::{ATTEMPT_LOOK, LEASE_LOOK};
 use crate::session::{Ask, Bound, Live, Next, token};
@@ -329,6 +329,10 @@ impl Attempt {
                 let cause = error.message.clone();
                 (Ending::Refused { cause: error.message }, Outcome::Failed, Some(cause))
             }
+            // What the end of the agent says is more than what its turn said.
+            Watched::Erred(_) if ended.as_ref().is_some_and(|data| data.reason == EndReason::Error) => {
+                ending_of(ended.as_ref())
+            }
             Watched::Erred(error) => {
                 (Ending::Failed { cause: error.message.clone() }, Outcome::Failed, Some(error.message))
             }
@@ -376,6 +380,9 @@ fn ending_of(ended: Option<&SessionEndedData>) -> (Ending, Outcome, Option<Strin
     let cause = why.clone().unwrap_or_else(|| "the session ended".to_owned());
     let ending = match ended {
         Some(data) if data.reason == EndReason::Terminated => (Ending::Stopped, Outcome::Stopped),
+        Some(SessionEndedData { cause: Some(Cause::Quota), resets_at: Some(until), .. }) => {
+            (Ending::Limited { until: *until }, Outcome::Limited)
+        }
         Some(data) if matches!(data.cause, Some(Cause::Spawn | Cause::Auth)) => {
             (Ending::Permanent { cause }, Outcome::Failed)
         }

@@ -104,6 +104,7 @@ impl Live {
             spawn: Box::new(move |tell| {
                 AcpHarness::start(launch, setup, tell).map(|harness| Box::new(harness) as Box<dyn Harness>)
             }),
+            signals: None,
         };
         let (say, ended) = channel();
         let tell = move |data: &SessionEndedData, view: &View| drop(say.send((data.clone(), view.clone())));

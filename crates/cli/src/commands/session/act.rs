@@ -34,7 +34,7 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
         None => owner.engine.ground().workspace.clone(),
     };
     let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
-    let begin = Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume };
+    let begin = Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume, signals: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
     let id = live.handle.id();
     wait_until_ready(&live);

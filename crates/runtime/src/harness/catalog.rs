@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use baton_core::AgentName;
 
+use super::exec::Profile;
+use super::llm::Api;
 use crate::process::PASSED;
 
 /// One agent.
@@ -41,22 +43,6 @@ pub enum Drive {
     Llm { api: Api, base_url: Option<String>, model: String, api_key_env: Option<String> },
     /// The built-in agent; the command that starts it.
     Mock { command: Vec<String> },
-}
-
-/// How what a program prints is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    Claude,
-    Codex,
-    Gemini,
-    Plain,
-}
-
-/// The protocol of a model's server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    OpenAi,
-    Anthropic,
 }
 
 /// How long is waited for an agent.

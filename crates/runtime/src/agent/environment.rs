@@ -1,0 +1,57 @@
+//! What an agent's process gets of Baton's surroundings, and where its program is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use crate::process::PASSED;
+
+/// The whole environment of an agent: what every command gets, what is passed on by name, and what is set. Nothing else of Baton's own.
+pub fn environment(pass: &[String], set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let names = PASSED.iter().copied().chain(pass.iter().map(String::as_str));
+    let passed = names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+    passed.chain(set.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
+}
+
+/// Where a program is, as the process would find it; or why it cannot be started.
+pub fn find(program: &str, dir: &Path, env: &BTreeMap<String, String>) -> io::Result<PathBuf> {
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![dir.join(program)]
+    } else {
+        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+        std::env::split_paths(path).map(|part| dir.join(part).join(program)).collect()
+    };
+    let files = candidates.into_iter().filter(|path| path.is_file());
+    let (fit, unfit): (Vec<_>, Vec<_>) = files.partition(|path| access(path, Access::EXEC_OK).is_ok());
+    match (fit.into_iter().next(), unfit.is_empty()) {
+        (Some(path), _) => Ok(path),
+        (None, true) => Err(io::Error::new(io::ErrorKind::NotFound, format!("{program}: not found"))),
+        (None, false) => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{program}: not executable")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_is_passed_on() {
+        let set = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        let env = environment(&["CARGO_MANIFEST_DIR".to_owned(), "NO_SUCH_VARIABLE".to_owned()], &set);
+        assert!(env.contains_key("PATH") && env.contains_key("CARGO_MANIFEST_DIR") && env["A"] == "1");
+        assert!(!env.contains_key("CARGO_PKG_NAME") && !env.contains_key("NO_SUCH_VARIABLE"));
+    }
+
+    #[test]
+    fn a_program_is_found_or_it_is_said_why_not() {
+        let env = environment(&[], &BTreeMap::new());
+        let found = |program: &str| find(program, Path::new("/"), &env).map_err(|error| error.to_string());
+        assert!(found("sh").unwrap().ends_with("sh"));
+        assert_eq!(found("no-such-agent").unwrap_err(), "no-such-agent: not found");
+        assert_eq!(found("/etc/passwd").unwrap_err(), "/etc/passwd: not executable");
+    }
+}
