@@ -139,3 +139,25 @@ pub const TOOL_OPEN_TRIES_MAX: usize = 64;
 
 /// Files in one patch.
 pub const TOOL_PATCH_FILES_MAX: usize = 1000;
+
+/// Characters of what a person is asked about, and of why a tool has bad news.
+pub const TOOL_TITLE_CHARS_MAX: usize = 200;
+
+/// Bytes of a call's arguments that go into the transcript. A file that is written is in the workspace.
+pub const TOOL_ARGUMENTS_KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// How long a look at the work tree may take, before and after a turn.
+pub const TREE_LOOK_TIME: Duration = Duration::from_secs(3);
+
+/// Bytes of git's answer about a work tree, and files of it that are looked at.
+pub const TREE_STATUS_BYTES_MAX: usize = 4 << 20;
+pub const TREE_FILES_MAX: usize = 20_000;
+
+/// Terminals of one agent that are open at the same time.
+pub const TERMINALS_MAX: usize = 32;
+
+/// Bytes of a terminal's output that are kept, also where the agent wants more.
+pub const TERMINAL_BYTES_MAX: usize = 1 << 20;
+
+/// How long a terminal's program may run. It ends with its session before.
+pub const TERMINAL_TIME: Duration = Duration::from_secs(24 * 60 * 60);

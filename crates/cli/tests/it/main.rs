@@ -76,3 +76,4 @@ mod trace;
 mod verify;
 #[cfg(test)]
 mod walk;
+mod wall;

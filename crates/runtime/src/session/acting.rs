@@ -24,13 +24,21 @@ impl Running {
                 self.run_hook(run, hook);
                 Ok(())
             }
-            Effect::CancelRuns { .. } => {
-                self.hooks_stop.store(true, Ordering::Relaxed);
-                self.hooks_stop = Arc::default();
+            Effect::CancelRuns { tools, hooks } => {
+                if !tools.is_empty() {
+                    self.tooling.cancel();
+                }
+                if !hooks.is_empty() {
+                    self.hooks_stop.store(true, Ordering::Relaxed);
+                    self.hooks_stop = Arc::default();
+                }
                 Ok(())
             }
             Effect::AnswerPermission { id, answer } => {
                 self.permissions.retain(|(_, waiting)| *waiting != id);
+                if self.permit_tool(&id, &answer)? {
+                    return Ok(());
+                }
                 if let Some(harness) = &mut self.harness {
                     harness.answer(&id, &answer);
                 }
@@ -53,8 +61,7 @@ impl Running {
                     None => self.end(gone(ProcessEnd::Exited(0), true)),
                 }
             }
-            // The agents of this harness run their own tools.
-            Effect::ExecuteTools { .. } => Ok(()),
+            Effect::ExecuteTools { runs } => self.execute_tools(runs),
         }
     }
 
@@ -75,16 +82,21 @@ impl Running {
 
     pub(super) fn send(&mut self, stream: StreamId, sent: Sent) {
         self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
-        match sent {
+        match &sent {
             Sent::Prompt(text) => {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
-                self.sent = vec![text];
+                self.sent = vec![text.clone()];
+                self.tree = self.look_at_tree();
             }
             Sent::ToolOutputs | Sent::Again => {}
         }
         let failed = match &mut self.harness {
-            Some(harness) => harness.prompt(&self.sent).err(),
+            Some(harness) => match sent {
+                Sent::Prompt(_) => harness.prompt(&self.sent).err(),
+                Sent::ToolOutputs => harness.outputs(&self.tooling.take_outputs()).err(),
+                Sent::Again => harness.again().err(),
+            },
             None => Some(Failure::new("there is no agent")),
         };
         if let Some(failure) = failed {

@@ -20,11 +20,14 @@ use serde_json::{Map, Value, json};
 
 use super::feed::{Channel, Feed};
 use super::recorder::Recorder;
+use super::tool_run::Tooling;
 use super::transcript::Transcript;
 use crate::agent::Exit;
 use crate::clock::Clock;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
+use crate::tools::tree_change::Look;
+use crate::tools::{ToolRan, ToolRunner};
 
 /// Takes what an agent tells.
 pub type Tell = Box<dyn Fn(Told) + Send + Sync>;
@@ -43,6 +46,10 @@ pub struct Start {
     pub workspace: PathBuf,
     pub deadlines: Deadlines,
     pub clock: Arc<dyn Clock>,
+    /// Runs tools for a model, and looks whether an agent's turn changed files.
+    pub tools: Option<Arc<ToolRunner>>,
+    /// Whether somebody is asked before a tool of Baton's own changes something.
+    pub asks_before_tools: bool,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
 }
@@ -76,6 +83,8 @@ pub enum Ask {
 pub(super) enum Letter {
     Told(Told),
     Input(Input),
+    /// What came of a tool.
+    Tool(baton_core::ids::ToolRunId, Box<ToolRan>),
     /// With a place for the answer: whether it was taken, or why not.
     Ask(Ask, SyncSender<Result<(), String>>),
 }
@@ -93,6 +102,7 @@ impl std::fmt::Debug for Letter {
         match self {
             Letter::Told(told) => told.fmt(f),
             Letter::Input(input) => input.fmt(f),
+            Letter::Tool(run, _) => run.fmt(f),
             Letter::Ask(ask, _) => ask.fmt(f),
         }
     }
@@ -159,6 +169,9 @@ pub(super) struct Running {
     /// When silence is too long: of a handshake, or of a turn.
     pub(super) silence: Option<(Instant, &'static str)>,
     pub(super) hooks_stop: Arc<AtomicBool>,
+    pub(super) tooling: Tooling,
+    /// The work tree as it was before the turn.
+    pub(super) tree: Option<Look>,
     pub(super) began: Instant,
     pub(super) last_tool: Option<String>,
     /// What was said of the end before it came.
@@ -182,6 +195,8 @@ impl Running {
             permissions: Vec::new(),
             silence: None,
             hooks_stop: Arc::default(),
+            tooling: Tooling::default(),
+            tree: None,
             began: Instant::now(),
             last_tool: None,
             blamed: None,
@@ -211,8 +226,10 @@ impl Running {
     }
 
     fn begin(&mut self) -> Result<(), AppendError> {
-        let Start { agent, harness, workspace, .. } = &self.start;
-        let fields = json!({"agent": agent, "harness": harness, "cwd": workspace.display().to_string()});
+        let Start { agent, harness, workspace, tools, .. } = &self.start;
+        let wall = tools.as_ref().map(|tools| tools.walled().to_string());
+        let cwd = workspace.display().to_string();
+        let fields = json!({"agent": agent, "harness": harness, "cwd": cwd, "wall": wall});
         self.start.recorder.note("session.started", object(fields), self.moment())?;
         self.decide(Input::Spawn)
     }
@@ -261,6 +278,7 @@ impl Running {
         match letter {
             Letter::Told(told) => self.hear(told),
             Letter::Input(input) => self.decide(input),
+            Letter::Tool(run, ran) => self.tool_ran(run, &ran),
             Letter::Ask(ask, answer) => {
                 let taken = self.ask(ask)?;
                 // Whoever asked may have gone.

@@ -1,6 +1,8 @@
 //! What an agent tells, as inputs of the machine; and what passes by, for whoever follows.
 
-use baton_core::session::{Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall};
+use baton_core::session::{
+    Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall, ToolFilter, ToolsBy,
+};
 use baton_core::{EventId, Uuid7};
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -8,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::actor::{Running, object};
 use super::feed::Channel;
 use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
+use crate::tools::tree_change::Look;
 
 impl Running {
     /// Translates what the agent tells.
@@ -28,6 +31,9 @@ impl Running {
             }
             Told::Calls(call) => {
                 self.last_tool = Some(call.name.clone());
+                // The asking is complete; what comes of it is after the end of this stream.
+                let fields = json!({"callId": call.call_id, "toolName": call.name});
+                self.stream_event("tool_call_completed", &fields);
                 self.decide(Input::ToolRequested { call })?;
             }
             Told::Tool(seen) => self.see_tool(&seen)?,
@@ -38,7 +44,7 @@ impl Running {
             Told::Usage(usage) => self.stream_event("metadata", &json!({"usage": usage})),
             Told::TurnEnded { stop, usage } => {
                 self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
-                let end = StreamEnd::Completed { is_tree_changed: false };
+                let end = StreamEnd::Completed { is_tree_changed: self.is_tree_changed() };
                 self.decide(Input::StreamEnded(end))?;
             }
             Told::TurnFailed(failure) => {
@@ -64,6 +70,21 @@ impl Running {
         }
         self.watch_silence();
         Ok(())
+    }
+
+    /// The work tree before a turn, where a hook wants to know whether an agent changed something.
+    pub(super) fn look_at_tree(&self) -> Option<Look> {
+        let rules = self.machine.rules();
+        let is_asked = rules.hooks.iter().any(|hook| hook.tool_filter == ToolFilter::AnyMutating);
+        let tools = self.start.tools.as_ref().filter(|_| is_asked && rules.tools_by == ToolsBy::Agent)?;
+        tools.look()
+    }
+
+    /// Whether files changed in this turn though no tool of it says so. Where it cannot be told, they did not.
+    fn is_tree_changed(&mut self) -> bool {
+        let Some(before) = self.tree.take() else { return false };
+        let is_known = self.machine.calls().any(|(_, run)| run.mutating);
+        !is_known && self.look_at_tree().is_some_and(|after| after != before)
     }
 
     pub(super) fn see_tool(&mut self, seen: &ToolSeen) -> Result<(), AppendError> {

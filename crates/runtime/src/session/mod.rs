@@ -15,6 +15,7 @@ mod feed;
 mod hearing;
 mod hook_run;
 mod recorder;
+mod tool_run;
 mod transcript;
 
 pub use actor::{Actor, Ask, Deadlines, Handle, Spawn, Start, Tell};

@@ -90,10 +90,6 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    pub(super) fn cut(&self) -> Option<&'static str> {
-        self.cut
-    }
-
     /// Lines as an output, with a last one where something is missing.
     pub(super) fn close(&self, mut lines: Vec<String>) -> String {
         if let Some(why) = self.cut {

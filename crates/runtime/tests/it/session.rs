@@ -101,6 +101,8 @@ impl Live {
             workspace,
             deadlines,
             clock,
+            tools: None,
+            asks_before_tools: false,
             spawn: Box::new(move |tell| {
                 AcpHarness::start(launch, setup, tell).map(|harness| Box::new(harness) as Box<dyn Harness>)
             }),
