@@ -75,14 +75,14 @@ fn a_program_works_in_the_workspace_as_if_there_were_no_wall() {
     }
     let place = Place::new();
     assert!(matches!(place.tools.walled(), Walled::Landlock(_)));
-    place.works("echo new > file && mkdir -p d/e && mv file d/e/ && cat d/e/file src/a && rm -r d && ls -la");
+    place.works("cd src; echo new > file && mkdir -p d/e && mv file d/e/ && cat d/e/file a && rm -r d && ls");
     place.works(
         "echo x > $TMPDIR/x && cat $TMPDIR/x && echo y > ~/y && echo z > /dev/null && head -c 4 /dev/urandom",
     );
     place.works("cat /etc/hostname /proc/self/status > /dev/null; sed --version | head -1; (exit 0) | cat");
     assert!(place.works(&format!("cat {}", place.at("home/readable/file").display())).contains("SECRET"));
     place.works(
-        "git init -q . && git add src && git -c user.name=a -c user.email=b commit -qm one && git log",
+        "cd src; git init -q . && git add a && git -c user.name=a -c user.email=b commit -qm one && git log",
     );
     place.fails("no-such-program");
     place.fails("exit 7");
@@ -141,6 +141,17 @@ fn the_data_directory_in_the_workspace_is_out_of_sight() {
         place.fails(&script);
     }
     assert_eq!(fs::read_to_string(place.at("work/.baton/events/1")).unwrap(), "SECRET");
+}
+
+#[test]
+fn new_names_can_be_made_beside_the_data_directory_where_it_can_be_covered() {
+    let place = Place::new();
+    // Without namespaces the names in it are seen, and then nothing new can be made beside it.
+    if !is_walled() || place.bash("ls -A .baton").output.contains("events") {
+        return;
+    }
+    place.works("echo new > file && mkdir d && mv file d && cat d/file && rm -r d && ls -la");
+    assert_eq!(place.works("ls -A"), ".baton\nsrc\n");
 }
 
 #[test]

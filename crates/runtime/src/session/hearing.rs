@@ -21,7 +21,8 @@ impl Running {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
                 self.decide(Input::HarnessReady)?;
             }
-            Told::NotReady(failure) => self.blamed = Some(failure),
+            // Once it is being ended for something else, that it is not ready is no news.
+            Told::NotReady(failure) => drop(self.blamed.get_or_insert(failure)),
             Told::Text { text, is_thought } => {
                 let (kind, wire) =
                     if is_thought { ("thought", "thinking_delta") } else { ("text", "text_delta") };

@@ -11,6 +11,7 @@ mod notify;
 mod process;
 mod receiver;
 mod session;
+mod session_tools;
 mod sim;
 mod support;
 mod world;
