@@ -108,10 +108,12 @@ fn a_program_neither_writes_nor_reads_outside() {
         format!("cat {outside}/state/key"),
         format!("ls {outside}/state"),
         format!("cat /proc/self/root{outside}/state/key"),
-        format!("cat ../secret"),
+        "cat ../secret".to_owned(),
         "echo x > /tmp/baton-wall-escaped".to_owned(),
         "echo x > /etc/baton-wall-escaped".to_owned(),
         "mknod device c 1 3".to_owned(),
+        // Baton's own environment has what nobody else should.
+        format!("cat /proc/{}/environ", std::process::id()),
     ] {
         place.fails(&script);
     }
@@ -152,6 +154,8 @@ fn new_names_can_be_made_beside_the_data_directory_where_it_can_be_covered() {
     }
     place.works("echo new > file && mkdir d && mv file d && cat d/file && rm -r d && ls -la");
     assert_eq!(place.works("ls -A"), ".baton\nsrc\n");
+    // What is covered is not even there: Landlock alone would let its sockets be spoken to.
+    place.fails(&format!("test -e {}", place.at("state/key").display()));
 }
 
 #[test]

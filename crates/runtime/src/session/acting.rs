@@ -17,7 +17,7 @@ impl Running {
         match effect {
             Effect::SpawnHarness => self.spawn(),
             Effect::SendToHarness { stream, sent, .. } => {
-                self.send(stream, sent);
+                self.send(stream, &sent);
                 Ok(())
             }
             Effect::RunHook { run, hook, .. } => {
@@ -80,9 +80,9 @@ impl Running {
         }
     }
 
-    pub(super) fn send(&mut self, stream: StreamId, sent: Sent) {
+    pub(super) fn send(&mut self, stream: StreamId, sent: &Sent) {
         self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
-        match &sent {
+        match sent {
             Sent::Prompt(text) => {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);

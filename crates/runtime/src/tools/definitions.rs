@@ -31,7 +31,7 @@ fn flag(description: &str) -> Value {
     json!({"type": "boolean", "description": description})
 }
 
-fn tool(name: &'static str, description: &'static str, arguments: Vec<Argument>) -> Definition {
+fn tool(name: &'static str, description: &'static str, arguments: &[Argument]) -> Definition {
     let required: Vec<&str> =
         arguments.iter().filter(|(_, _, is_required)| *is_required).map(|(name, _, _)| *name).collect();
     let properties: serde_json::Map<String, Value> =
@@ -54,7 +54,7 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "read_file",
             "Read a text file, or some lines of it.",
-            vec![
+            &[
                 ("path", path(), true),
                 ("line", number("First line, counted from 1."), false),
                 ("limit", number("How many lines."), false),
@@ -63,7 +63,7 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "list_files",
             "List a directory. Directories end in /, links in @.",
-            vec![
+            &[
                 ("path", text("Directory in the workspace; the workspace itself if missing."), false),
                 ("recursive", flag("Also what is in its directories."), false),
             ],
@@ -71,7 +71,7 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "grep",
             "Find lines that match a regular expression. Gives path:line:text.",
-            vec![
+            &[
                 ("pattern", text("Regular expression."), true),
                 ("path", text("File or directory; the workspace if missing."), false),
                 ("glob", text("Only files whose path matches, such as *.rs or src/**/*.ts."), false),
@@ -81,7 +81,7 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "search",
             "Find files by their path.",
-            vec![
+            &[
                 ("glob", text("Such as *.rs, src/**/*.ts or **/{a,b}.md."), true),
                 ("path", text("Directory to look in; the workspace if missing."), false),
             ],
@@ -89,7 +89,7 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "edit_file",
             "Replace text that occurs exactly once in a file.",
-            vec![
+            &[
                 ("path", path(), true),
                 ("old", text("The text as it is, with enough around it to be there only once."), true),
                 ("new", text("The text as it is to be."), true),
@@ -98,38 +98,38 @@ pub fn definitions() -> Vec<Definition> {
         tool(
             "write_file",
             "Write a file as a whole. Directories on the way are made.",
-            vec![("path", path(), true), ("content", text("All of its text."), true)],
+            &[("path", path(), true), ("content", text("All of its text."), true)],
         ),
         tool(
             "apply_patch",
             "Apply a unified diff to any number of files: all of it or nothing.",
-            vec![("patch", text("The diff, with or without git's headers."), true)],
+            &[("patch", text("The diff, with or without git's headers."), true)],
         ),
         tool(
             "bash",
             "Run a script with bash in the workspace. Gives both outputs in order, and how it ended.",
-            vec![("command", text("The script."), true)],
+            &[("command", text("The script."), true)],
         ),
         tool(
             "run_command",
             "Run a program without a shell. Gives both outputs in order, and how it ended.",
-            vec![
+            &[
                 ("command", words("The program and its arguments."), true),
                 ("dir", text("Directory to run it in; the workspace if missing."), false),
                 ("stdin", text("What it reads."), false),
             ],
         ),
-        tool("git_status", "Run git status.", git()),
-        tool("git_diff", "Run git diff.", git()),
-        tool("git_log", "Run git log.", git()),
-        tool("git_show", "Run git show.", git()),
-        tool("git_add", "Run git add.", git()),
-        tool("git_commit", "Run git commit; without -m it has no text and fails.", git()),
-        tool("git_checkout", "Run git checkout.", git()),
+        tool("git_status", "Run git status.", &git()),
+        tool("git_diff", "Run git diff.", &git()),
+        tool("git_log", "Run git log.", &git()),
+        tool("git_show", "Run git show.", &git()),
+        tool("git_add", "Run git add.", &git()),
+        tool("git_commit", "Run git commit; without -m it has no text and fails.", &git()),
+        tool("git_checkout", "Run git checkout.", &git()),
         tool(
             "git_apply",
             "Run git apply.",
-            vec![
+            &[
                 ("args", words("Arguments after the command."), false),
                 ("stdin", text("What it reads: a patch."), false),
             ],

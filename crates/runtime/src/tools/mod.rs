@@ -43,7 +43,8 @@ use crate::limits::{TOOL_OUTPUT_BYTES, TOOL_TIMEOUT};
 pub struct ToolSettings {
     /// The workspace.
     pub root: PathBuf,
-    /// Places that no tool sees, inside the workspace or not: the data directory and the state directory.
+    /// Places that no tool sees, inside the workspace or not: the data directory, the state directory, and where Baton's socket is, because whoever
+    /// can speak to that can have things done outside the wall.
     pub own: Vec<PathBuf>,
     /// A directory for what programs write beside their work; made where it is missing. Not in one of `own`.
     pub tmp: PathBuf,

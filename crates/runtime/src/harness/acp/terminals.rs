@@ -71,7 +71,7 @@ impl Terminals {
         let follow = move || {
             let mut copy = Copy(&followed);
             let ran = command.run(Some(&mut copy), &mut || followed.stop.load(Ordering::Relaxed));
-            followed.end(match ran.map(|ran| ran.ended) {
+            followed.end(&match ran.map(|ran| ran.ended) {
                 Ok(Ended::Exit(code)) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
                 Ok(Ended::Signal(signal)) => TerminalExitStatus::new().signal(signal.to_string()),
                 Ok(Ended::Stopped | Ended::TimedOut) => {
@@ -151,7 +151,7 @@ impl Terminal {
         }
     }
 
-    fn end(&self, ended: TerminalExitStatus) {
+    fn end(&self, ended: &TerminalExitStatus) {
         let mut state = lock(&self.state);
         state.ended = Some(ended.clone());
         let waiting = std::mem::take(&mut state.waiting);
