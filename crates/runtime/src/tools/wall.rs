@@ -14,7 +14,7 @@ use landlock::{
     RulesetAttr as _, RulesetCreatedAttr as _, Scope,
 };
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
 use serde_json::{Value, json};
 
 /// What tells Baton's binary to put up a wall and become a program: the word, the wall, the program, its arguments.
@@ -131,6 +131,7 @@ pub fn enter(wall: &Wall) -> Result<(), String> {
     let read: Vec<PathBuf> = wall.read.iter().filter_map(canonical).chain(system).collect();
     // Also what lies elsewhere: Landlock says nothing about sockets, and where there is nothing there is none.
     let is_covered = own.is_empty() || cover(&own).is_ok();
+    give_up_privileges();
     let left: &[PathBuf] = if is_covered { &[] } else { &own };
     let all = AccessFs::from_all(NEWEST);
     // Devices are nobody's to make.
@@ -204,6 +205,22 @@ fn cover(hidden: &[PathBuf]) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What root keeps for the program: what it does with its own files. The rest would lead around the wall, such as reading other processes' memory.
+fn give_up_privileges() {
+    let kept = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID
+        | CapabilitySet::SETUID
+        | CapabilitySet::SETGID
+        | CapabilitySet::KILL
+        | CapabilitySet::NET_BIND_SERVICE;
+    for capability in (CapabilitySet::all() & !kept).iter() {
+        // Whoever may not give one up has none.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
 }
 
 #[expect(
