@@ -24,6 +24,7 @@ mod tasks;
 mod trace_args;
 mod ui;
 mod usage;
+mod wall;
 mod warden;
 mod words;
 
@@ -47,7 +48,7 @@ use ui::{Loudness, Ui};
 
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
-    if let Some(code) = warden::run(&argv) {
+    if let Some(code) = warden::run(&argv).or_else(|| wall::run(&argv)) {
         return code;
     }
     // What is acknowledged is durable and what is not can be lost, so an interruption ends the process at once, with its public code.

@@ -98,6 +98,7 @@ pub(crate) fn broker(
     Ok(Broker::new(Setting {
         journal: workspace.journal.clone(),
         key: workspace.ledger_key.clone(),
+        artifacts: Arc::new(workspace.artifacts.clone()),
         clock: engine.ground().clock.clone(),
         dir: root.join("sessions"),
         boot: engine.ground().boot.clone(),
@@ -116,6 +117,7 @@ pub(crate) fn broker(
         },
         hooks,
         surroundings: Surroundings {
+            own: [Some(root.clone()), Some(state_dir.clone()), ctx.runtime_dir()].into_iter().flatten().collect(),
             program,
             data_dir: root,
             state_dir,

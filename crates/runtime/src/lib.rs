@@ -14,6 +14,7 @@ pub mod occupancy;
 pub mod process;
 pub mod scheduler;
 pub mod session;
+pub mod tools;
 pub mod watch;
 pub mod work;
 

@@ -131,3 +131,67 @@ pub const LLM_MESSAGE_CHARS_MAX: usize = 500;
 /// How long a connection to a model's server may take, and how long a busy one may ask to be left alone. More than that is a limit that was reached.
 pub const LLM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LLM_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// How long a tool may take where nothing else is configured (seed 004).
+pub const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Between the request to end and the end, for what a tool started: a session that is stopped stops within this time.
+pub const TOOL_GRACE: Duration = Duration::from_secs(2);
+
+/// Bytes of a tool's output that a model gets. The whole is an artifact.
+pub const TOOL_OUTPUT_BYTES: usize = 256 << 10;
+
+/// Bytes of one argument of a tool: a large file fits.
+pub const TOOL_ARGUMENT_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of a file that a tool reads or changes, in memory.
+pub const TOOL_FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of a file that is searched for text. What is larger is data.
+pub const TOOL_GREP_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Bytes of a regular expression or glob.
+pub const TOOL_PATTERN_BYTES_MAX: usize = 4096;
+
+/// Lines of a list or of matches. Whoever needs more asks more narrowly.
+pub const TOOL_ENTRIES_MAX: usize = 2000;
+
+/// Characters of a matching line that are shown.
+pub const TOOL_LINE_CHARS_MAX: usize = 500;
+
+/// Files and directories that one walk looks at.
+pub const TOOL_WALK_ENTRIES_MAX: usize = 200_000;
+
+/// Directories within each other. Deeper ones are a trap.
+pub const TOOL_DEPTH_MAX: usize = 128;
+
+/// Symbolic links that are followed for one file, as many as the kernel does.
+pub const TOOL_LINKS_MAX: usize = 40;
+
+/// How often the kernel is asked again when something was renamed while it looked.
+pub const TOOL_OPEN_TRIES_MAX: usize = 64;
+
+/// Files in one patch.
+pub const TOOL_PATCH_FILES_MAX: usize = 1000;
+
+/// Characters of what a person is asked about, and of why a tool has bad news.
+pub const TOOL_TITLE_CHARS_MAX: usize = 200;
+
+/// Bytes of a call's arguments that go into the transcript. A file that is written is in the workspace.
+pub const TOOL_ARGUMENTS_KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// How long a look at the work tree may take, before and after a turn.
+pub const TREE_LOOK_TIME: Duration = Duration::from_secs(3);
+
+/// Bytes of git's answer about a work tree, and files of it that are looked at.
+pub const TREE_STATUS_BYTES_MAX: usize = 4 << 20;
+pub const TREE_FILES_MAX: usize = 20_000;
+
+/// Terminals of one agent that are open at the same time.
+pub const TERMINALS_MAX: usize = 32;
+
+/// Bytes of a terminal's output that are kept, also where the agent wants more.
+pub const TERMINAL_BYTES_MAX: usize = 1 << 20;
+
+/// How long a terminal's program may run. It ends with its session before.
+pub const TERMINAL_TIME: Duration = Duration::from_secs(24 * 60 * 60);

@@ -79,12 +79,6 @@ impl Follower {
         Follower { live, answers, by, position: 0, asked: Vec::new(), is_in_text: false, usage: None }
     }
 
-    /// Begins with what comes from now on.
-    pub(super) fn from_now(mut self) -> Self {
-        self.position = self.live.handle.feed().last();
-        self
-    }
-
     /// Shows what came since the last step, and answers what is asked for; says whether there may be more.
     pub(super) fn step(&mut self, ui: &mut Ui) -> Result<bool, Stop> {
         match self.live.handle.feed().after(self.position, LOOK) {

@@ -34,6 +34,7 @@ fn what_is_built_in_is_what_the_documents_say() {
             exit_grace: Duration::from_secs(10),
             stderr_lines: 50,
             output_bytes: 256 << 10,
+            resume: false,
         }
     );
     assert_eq!(built_in.ci, Ci { command: None, timeout: 30 * MINUTE, on_failure: OnFailure::Block });

@@ -191,7 +191,7 @@ pub(crate) const AGENT: &[Key] = &[
     key("agents", "api_key_env", VARIABLE, Absent("no key is sent"), "The variable that holds the key.").only(&["llm"]),
     key("agents", "env", Kind::Map { names: Form::Variable, of: &Kind::Text(Form::Open) }, Value("{}"), "Variables that are set for it. No secrets: those come through `env_pass`."),
     key("agents", "env_pass", Kind::List { of: &VARIABLE, min: 0 }, Value("[]"), "Variables that it inherits beside the few that every process needs."),
-    key("agents", "mode", Kind::Text(Form::Any), Absent("the agent's own"), "The session mode that is asked for.").only(&["acp", "mock"]),
+    key("agents", "mode", Kind::Text(Form::Any), Absent("the agent's own"), "The session mode that is asked for. Of a model: \"ask\" lets somebody be asked before a tool changes something.").only(&["acp", "llm", "mock"]),
     key("agents", "fs", Kind::Bool, Value("false"), "Whether it may read and write files through Baton."),
     key("agents", "terminal", Kind::Bool, Value("false"), "Whether it may run commands through Baton."),
     key("agents", "mcp", Kind::Bool, Value("true"), "Whether it is given Baton's MCP server."),

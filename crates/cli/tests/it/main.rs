@@ -76,3 +76,5 @@ mod trace;
 mod verify;
 #[cfg(test)]
 mod walk;
+#[cfg(test)]
+mod wall;

@@ -19,20 +19,28 @@ impl Running {
         match effect {
             Effect::SpawnHarness => self.spawn(),
             Effect::SendToHarness { stream, sent, .. } => {
-                self.send(stream, sent);
+                self.send(stream, &sent);
                 Ok(())
             }
             Effect::RunHook { run, hook, .. } => {
                 self.run_hook(run, hook);
                 Ok(())
             }
-            Effect::CancelRuns { .. } => {
-                self.hooks_stop.store(true, Ordering::Relaxed);
-                self.hooks_stop = Arc::default();
+            Effect::CancelRuns { tools, hooks } => {
+                if !tools.is_empty() {
+                    self.tooling.cancel();
+                }
+                if !hooks.is_empty() {
+                    self.hooks_stop.store(true, Ordering::Relaxed);
+                    self.hooks_stop = Arc::default();
+                }
                 Ok(())
             }
             Effect::AnswerPermission { id, answer } => {
                 self.permissions.retain(|(_, waiting)| *waiting != id);
+                if self.permit_tool(&id, &answer)? {
+                    return Ok(());
+                }
                 if let Some(asking) = self.asking.remove(&id) {
                     // Whoever asked may have gone.
                     let _ = asking.try_send(answer);
@@ -58,8 +66,7 @@ impl Running {
                     None => self.end(gone(ProcessEnd::Exited(0), true)),
                 }
             }
-            // The agents of this harness run their own tools.
-            Effect::ExecuteTools { .. } => Ok(()),
+            Effect::ExecuteTools { runs } => self.execute_tools(runs),
         }
     }
 
@@ -81,24 +88,29 @@ impl Running {
         }
     }
 
-    pub(super) fn send(&mut self, stream: StreamId, sent: Sent) {
+    pub(super) fn send(&mut self, stream: StreamId, sent: &Sent) {
         self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
         // What went wrong before is not what will go wrong now.
         self.blamed = None;
         self.overheard = Overheard::default();
-        let is_again = sent == Sent::Again && self.machine.rules().tools_by == ToolsBy::Baton;
+        let is_again = *sent == Sent::Again && self.machine.rules().tools_by == ToolsBy::Baton;
         match sent {
             Sent::Prompt(text) => {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
-                self.sent = vec![text];
+                self.sent = vec![text.clone()];
                 self.sent.append(&mut self.more);
+                self.tree = self.look_at_tree();
             }
             Sent::ToolOutputs | Sent::Again => {}
         }
         let failed = match &mut self.harness {
-            Some(harness) if is_again => harness.again().err(),
-            Some(harness) => harness.prompt(&self.sent).err(),
+            Some(harness) => match sent {
+                Sent::Prompt(_) => harness.prompt(&self.sent).err(),
+                Sent::ToolOutputs => harness.outputs(&self.tooling.take_outputs()).err(),
+                Sent::Again if is_again => harness.again().err(),
+                Sent::Again => harness.prompt(&self.sent).err(),
+            },
             None => Some(Failure::new("there is no agent")),
         };
         if let Some(failure) = failed {

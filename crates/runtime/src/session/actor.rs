@@ -23,12 +23,15 @@ use serde_json::{Map, Value, json};
 use super::feed::{Channel, Feed};
 use super::recorder::Recorder;
 use super::snapshot::Snapshot;
+use super::tool_run::Tooling;
 use super::transcript::Transcript;
 use crate::agent::Exit;
 use crate::clock::Clock;
 use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
+use crate::tools::tree_change::Look;
+use crate::tools::{ToolRan, ToolRunner};
 
 /// Takes what an agent tells.
 pub type Tell = Box<dyn Fn(Told) + Send + Sync>;
@@ -56,6 +59,10 @@ pub struct Start {
     pub clock: Arc<dyn Clock>,
     /// Which start of the machine this is.
     pub boot: String,
+    /// Runs tools for a model, and looks whether an agent's turn changed files.
+    pub tools: Option<Arc<ToolRunner>>,
+    /// Whether somebody is asked before a tool of Baton's own changes something.
+    pub asks_before_tools: bool,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
     /// Gets every exit signal that the agent's text holds, while it comes. Called by the session's own thread, which it must not wait for.
@@ -102,6 +109,8 @@ pub enum Ask {
 pub(super) enum Letter {
     Told(Told),
     Input(Input),
+    /// What came of a tool.
+    Tool(baton_core::ids::ToolRunId, Box<ToolRan>),
     /// With a place for the answer: whether it was taken, or why not.
     Ask(Ask, SyncSender<Result<(), String>>),
 }
@@ -120,6 +129,7 @@ impl std::fmt::Debug for Letter {
         match self {
             Letter::Told(told) => told.fmt(f),
             Letter::Input(input) => input.fmt(f),
+            Letter::Tool(run, _) => run.fmt(f),
             Letter::Ask(ask, _) => ask.fmt(f),
         }
     }
@@ -204,6 +214,9 @@ pub(super) struct Running {
     /// When silence is too long: of a handshake, or of a turn.
     pub(super) silence: Option<(Instant, &'static str)>,
     pub(super) hooks_stop: Arc<AtomicBool>,
+    pub(super) tooling: Tooling,
+    /// The work tree as it was before the turn.
+    pub(super) tree: Option<Look>,
     pub(super) began: Instant,
     pub(super) last_tool: Option<String>,
     /// What was said of the end before it came.
@@ -236,6 +249,8 @@ impl Running {
             permissions: Vec::new(),
             silence: None,
             hooks_stop: Arc::default(),
+            tooling: Tooling::default(),
+            tree: None,
             began: Instant::now(),
             last_tool: None,
             blamed: None,
@@ -273,8 +288,10 @@ impl Running {
     }
 
     fn begin(&mut self) -> Result<(), AppendError> {
-        let Start { agent, harness, workspace, .. } = &self.start;
-        let fields = json!({"agent": agent, "harness": harness, "cwd": workspace.display().to_string()});
+        let Start { agent, harness, workspace, tools, .. } = &self.start;
+        let wall = tools.as_ref().map(|tools| tools.walled().to_string());
+        let cwd = workspace.display().to_string();
+        let fields = json!({"agent": agent, "harness": harness, "cwd": cwd, "wall": wall});
         self.start.recorder.note("session.started", object(fields), self.moment())?;
         self.decide(Input::Spawn)
     }
@@ -341,6 +358,7 @@ impl Running {
         match letter {
             Letter::Told(told) => self.hear(told),
             Letter::Input(input) => self.decide(input),
+            Letter::Tool(run, ran) => self.tool_ran(run, &ran),
             Letter::Ask(ask, answer) => {
                 let taken = self.ask(ask)?;
                 // Whoever asked may have gone.

@@ -12,7 +12,7 @@ use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
 use baton_core::session::{EndReason, Hook, Rules, SessionEndedData, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
-use baton_store::{AppendError, Journal};
+use baton_store::{AppendError, ArtifactStore, Journal};
 
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
 use super::recorder::{Bound, Recorder};
@@ -20,12 +20,14 @@ use super::snapshot::Snapshot;
 use super::spawning::{Surroundings, spawner};
 use super::transcript::Transcript;
 use crate::harness::{AgentSpec, Drive};
+use crate::tools::{ToolRunner, ToolSettings};
 use crate::clock::Clock;
 
 /// What sessions stand on.
 pub struct Setting {
     pub journal: Arc<dyn Journal>,
     pub key: Arc<SecretKey>,
+    pub artifacts: Arc<dyn ArtifactStore>,
     pub clock: Arc<dyn Clock>,
     /// Where each session has a folder.
     pub dir: PathBuf,
@@ -202,29 +204,17 @@ impl Broker {
         let Setting { journal, key, clock, bounds, hooks, boot, .. } = &self.setting;
         let recorder =
             Recorder::open(journal.clone(), key.clone(), id, begin.bound.clone(), clock.moment())?;
+        let bound = begin.bound.as_ref();
         let snapshot = Snapshot {
-            v: 1,
-            id,
-            agent: begin.agent.clone(),
-            harness: spec.harness().to_owned(),
-            trace: recorder.trace(),
-            continued: None,
-            cwd: begin.cwd.clone(),
-            started_at: clock.now(),
-            task: begin.bound.as_ref().map(|bound| bound.task.clone()),
-            run: begin.bound.as_ref().map(|bound| bound.run),
-            fence: begin.bound.as_ref().map(|bound| bound.fence),
-            process: None,
-            native_id: None,
-            program: None,
-            can_load: false,
-            mode: None,
+            task: bound.map(|bound| bound.task.clone()),
+            run: bound.map(|bound| bound.run),
+            fence: bound.map(|bound| bound.fence),
             resumes: begin.resumes,
-            ended_at: None,
-            ended: None,
+            ..Snapshot::new(id, begin.agent.clone(), spec.harness(), recorder.trace(), begin.cwd.clone(), clock.now())
         };
         snapshot.save(&dir).map_err(io)?;
         mark_live(&self.setting.dir, id).map_err(io)?;
+        let tools = self.tools(&begin.cwd, id).map_err(io)?;
         let tools_by = match spec.drive {
             Drive::Llm { .. } => ToolsBy::Baton,
             Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
@@ -250,14 +240,17 @@ impl Broker {
             },
             clock: clock.clone(),
             boot: boot.clone(),
-            spawn: spawner(self, spec, id, &dir, &begin, load),
+            spawn: spawner(self, spec, id, &dir, &begin, load, &tools),
+            asks_before_tools: matches!(spec.drive, Drive::Llm { .. }) && spec.mode.as_deref() == Some("ask"),
+            tools: Some(tools),
             signals: begin.signals.take(),
             dir: dir.clone(),
             snapshot,
         };
-        let itself = self.itself.clone();
+        let (itself, tmp) = (self.itself.clone(), tmp_of(id));
         let handle = Actor::start(start, move |data, view| {
             ended(data, view);
+            let _ = fs::remove_dir_all(&tmp);
             if let Some(broker) = itself.upgrade() {
                 unmark_live(&broker.setting.dir, id);
                 broker.forget(id);
@@ -271,6 +264,20 @@ impl Broker {
             running.sessions.insert(id, live.clone());
         }
         Ok(live)
+    }
+
+    /// What runs tools in a workspace: for a model, and for agents that are given files or terminals.
+    fn tools(&self, cwd: &Path, id: SessionId) -> io::Result<Arc<ToolRunner>> {
+        let Setting { bounds, surroundings, artifacts, .. } = &self.setting;
+        let settings = ToolSettings {
+            own: surroundings.own.clone(),
+            timeout: bounds.tool_timeout,
+            timeouts: bounds.tool_timeouts.clone(),
+            output_bytes: bounds.output_bytes,
+            myself: Some(surroundings.program.clone()),
+            ..ToolSettings::new(cwd, tmp_of(id))
+        };
+        Ok(Arc::new(ToolRunner::new(settings, Some(artifacts.clone()))?))
     }
 
     /// Ends every session, and waits for their ends as long as their grace allows.
@@ -390,6 +397,11 @@ fn mark_live(dir: &Path, id: SessionId) -> io::Result<()> {
 pub(super) fn unmark_live(dir: &Path, id: SessionId) {
     // One that stays is looked at once more by whoever opens next.
     let _ = fs::remove_file(live_dir(dir).join(id.to_string()));
+}
+
+/// Where the programs of a session's tools write beside their work; gone with the session.
+fn tmp_of(id: SessionId) -> PathBuf {
+    std::env::temp_dir().join(format!("baton-{id}"))
 }
 
 /// A session's id as events name it.

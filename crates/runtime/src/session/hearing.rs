@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use baton_core::protocol::scan::Found;
-use baton_core::session::{Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall};
+use baton_core::session::{
+    Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall, ToolFilter, ToolsBy,
+};
 use baton_core::{EventId, Uuid7};
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -12,6 +14,7 @@ use super::actor::{Running, object};
 use super::feed::Channel;
 use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
 use crate::limits::CLOSED_GRACE;
+use crate::tools::tree_change::Look;
 
 impl Running {
     /// Translates what the agent tells.
@@ -43,6 +46,9 @@ impl Running {
             }
             Told::Calls(call) => {
                 self.last_tool = Some(call.name.clone());
+                // The asking is complete; what comes of it is after the end of this stream.
+                let fields = json!({"callId": call.call_id, "toolName": call.name});
+                self.stream_event("tool_call_completed", &fields);
                 self.decide(Input::ToolRequested { call })?;
             }
             Told::Tool(seen) => self.see_tool(&seen)?,
@@ -54,7 +60,7 @@ impl Running {
             Told::TurnEnded { stop, usage } => {
                 self.overhear_end();
                 self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
-                let end = StreamEnd::Completed { is_tree_changed: false };
+                let end = StreamEnd::Completed { is_tree_changed: self.is_tree_changed() };
                 self.decide(Input::StreamEnded(end))?;
             }
             Told::TurnFailed(failure) => {
@@ -99,6 +105,21 @@ impl Running {
         if let Some(signals) = &self.start.signals {
             found.into_iter().for_each(signals);
         }
+    }
+
+    /// The work tree before a turn, where a hook wants to know whether an agent changed something.
+    pub(super) fn look_at_tree(&self) -> Option<Look> {
+        let rules = self.machine.rules();
+        let is_asked = rules.hooks.iter().any(|hook| hook.tool_filter == ToolFilter::AnyMutating);
+        let tools = self.start.tools.as_ref().filter(|_| is_asked && rules.tools_by == ToolsBy::Agent)?;
+        tools.look()
+    }
+
+    /// Whether files changed in this turn though no tool of it says so. Where it cannot be told, they did not.
+    fn is_tree_changed(&mut self) -> bool {
+        let Some(before) = self.tree.take() else { return false };
+        let is_known = self.machine.calls().any(|(_, run)| run.mutating);
+        !is_known && self.look_at_tree().is_some_and(|after| after != before)
     }
 
     pub(super) fn see_tool(&mut self, seen: &ToolSeen) -> Result<(), AppendError> {

@@ -19,6 +19,7 @@ mod past;
 mod recorder;
 mod snapshot;
 mod spawning;
+mod tool_run;
 mod transcript;
 
 pub use actor::{Actor, Ask, Deadlines, Handle, Signals, Spawn, Start, Tell};

@@ -68,6 +68,31 @@ pub struct Process {
 const NAME: &str = "session.json";
 
 impl Snapshot {
+    /// A session that is about to begin.
+    pub fn new(id: SessionId, agent: AgentName, harness: &str, trace: TraceId, cwd: PathBuf, at: Timestamp) -> Self {
+        Snapshot {
+            v: 1,
+            id,
+            agent,
+            harness: harness.to_owned(),
+            trace,
+            continued: None,
+            cwd,
+            started_at: at,
+            task: None,
+            run: None,
+            fence: None,
+            process: None,
+            native_id: None,
+            program: None,
+            can_load: false,
+            mode: None,
+            resumes: None,
+            ended_at: None,
+            ended: None,
+        }
+    }
+
     /// Writes it into the session's folder, whole or not at all.
     pub fn save(&self, dir: &Path) -> io::Result<()> {
         let bytes = serde_json::to_vec(self).map_err(io::Error::other)?;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use baton_core::ids::SessionId;
+use crate::tools::{Definition, ToolRunner, definitions};
 
 use super::actor::Spawn;
 use super::broker::{Begin, Broker};
@@ -12,7 +14,7 @@ use crate::agent::{Launch, RotatingFile};
 use crate::harness::{AgentSpec, Drive, Harness};
 use crate::harness::acp::{AcpHarness, McpServer, Setup};
 use crate::harness::exec::ExecHarness;
-use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup};
+use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup, ToolDefinition};
 
 /// The variable that every process of a session has: by it what outlived Baton is found.
 pub const SESSION_VARIABLE: &str = "BATON_SESSION_ID";
@@ -27,6 +29,8 @@ pub struct Surroundings {
     pub program: PathBuf,
     pub data_dir: PathBuf,
     pub state_dir: PathBuf,
+    /// What no tool may see: those two, and where Baton listens.
+    pub own: Vec<PathBuf>,
     /// Reads a variable of Baton's own environment.
     pub variable: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
 }
@@ -66,6 +70,7 @@ pub(super) fn spawner(
     dir: &Path,
     begin: &Begin,
     load: Option<String>,
+    tools: &Arc<ToolRunner>,
 ) -> Spawn {
     let setting = broker.setting();
     let surroundings = &setting.surroundings;
@@ -92,8 +97,9 @@ pub(super) fn spawner(
                 }],
                 false => Vec::new(),
             };
-            let (cwd, mode, fs) = (begin.cwd.clone(), spec.mode.clone(), spec.fs);
-            let setup = Setup { cwd, mcp_servers, mode, fs, load };
+            let (cwd, mode) = (begin.cwd.clone(), spec.mode.clone());
+            let (fs, terminal, tools) = (spec.fs, spec.terminal, Some(tools.clone()));
+            let setup = Setup { cwd, mcp_servers, mode, fs, terminal, tools, load };
             Box::new(move |tell| {
                 let harness = AcpHarness::start(launch(command)?, setup, tell)?;
                 Ok(Box::new(harness) as Box<dyn Harness>)
@@ -117,7 +123,7 @@ pub(super) fn spawner(
                 model: model.clone(),
                 key: None,
                 system: Some(SYSTEM.to_owned()),
-                tools: Vec::new(),
+                tools: definitions().iter().map(offered).collect(),
                 max_tokens: None,
                 timeout: setting.bounds.llm_timeout,
             };
@@ -127,5 +133,14 @@ pub(super) fn spawner(
                 Ok(Box::new(LlmHarness::start(LlmSetup { key, ..setup }, tell)?) as Box<dyn Harness>)
             })
         }
+    }
+}
+
+/// A tool as a model's server is told of it.
+fn offered(tool: &Definition) -> ToolDefinition {
+    ToolDefinition {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        schema: tool.parameters.clone(),
     }
 }

@@ -15,6 +15,7 @@ use baton_runtime::session::{
 };
 use serde_json::Value;
 
+use crate::session::snapshot;
 use crate::support::Bench;
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -54,16 +55,22 @@ impl Live {
         std::fs::create_dir_all(&workspace).unwrap();
         let (place, signals) = (workspace.clone(), Arc::new(Mutex::new(Vec::new())));
         let found = signals.clone();
+        let recorder =
+            Recorder::open(ground.journal.clone(), ground.ledger_key.clone(), id, None, moment).unwrap();
         let start = Start {
             id,
             agent: "someone".into(),
             harness: kind.harness,
             rules: Rules::new(kind.tools_by, Vec::new()),
-            recorder: Recorder::open(ground.journal.clone(), ground.ledger_key.clone(), id, None, moment)
-                .unwrap(),
             transcript: Transcript::open(&dir).unwrap(),
             workspace: workspace.clone(),
-            deadlines: Deadlines { handshake: SOON, inactivity: kind.inactivity },
+            deadlines: Deadlines { handshake: SOON, inactivity: kind.inactivity, cancel: SOON },
+            snapshot: snapshot(id, &recorder, &workspace),
+            recorder,
+            dir: dir.clone(),
+            boot: "boot".into(),
+            tools: None,
+            asks_before_tools: false,
             clock,
             spawn: Box::new(move |tell| spawn(place, tell)),
             signals: Some(Box::new(move |signal| found.lock().unwrap().push(signal))),

@@ -15,6 +15,7 @@ mod process;
 mod real_agents;
 mod receiver;
 mod session;
+mod session_tools;
 mod sim;
 mod support;
 mod world;

@@ -15,13 +15,13 @@ use baton_runtime::clock::{Clock as _, SystemClock};
 use baton_runtime::harness::Harness;
 use baton_runtime::harness::acp::{AcpHarness, Setup};
 use baton_runtime::session::{
-    Actor, Ask, Channel, Deadlines, Handle, Next, Recorder, Start, Transcript, path_in,
+    Actor, Ask, Channel, Deadlines, Handle, Next, Recorder, Spawn, Snapshot, Start, Transcript, path_in,
 };
 use serde_json::Value;
 
 use crate::support::Bench;
 
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// An agent that answers by the words of its prompt.
 const AGENT: &str = r#"
@@ -62,9 +62,9 @@ done
 "#;
 
 /// A session at work, and how it ended.
-struct Live {
-    bench: Bench,
-    handle: Handle,
+pub(crate) struct Live {
+    pub(crate) bench: Bench,
+    pub(crate) handle: Handle,
     ended: Receiver<(SessionEndedData, View)>,
     dir: std::path::PathBuf,
     seen: std::cell::Cell<u64>,
@@ -72,6 +72,14 @@ struct Live {
 
 impl Live {
     fn with(hooks: Vec<Hook>, deadlines: Deadlines, words: &[&str]) -> Live {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        Live::open(Rules::new(ToolsBy::Agent, hooks), deadlines, |start| {
+            start.spawn = acp(words, Setup { cwd: start.workspace.clone(), ..Setup::default() });
+        })
+    }
+
+    /// Starts a session, once `prepare` has given it an agent.
+    pub(crate) fn open(rules: Rules, deadlines: Deadlines, prepare: impl FnOnce(&mut Start)) -> Live {
         let bench = Bench::new();
         let clock = Arc::new(SystemClock);
         let moment = clock.moment();
@@ -82,30 +90,26 @@ impl Live {
         std::fs::create_dir_all(&dir).unwrap();
         let workspace = bench.at("work");
         std::fs::create_dir_all(&workspace).unwrap();
-        let launch = Launch {
-            words: words.iter().map(|&word| word.to_owned()).collect(),
-            dir: workspace.clone(),
-            env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
-            stderr_lines: 50,
-            stderr_copy: None,
-            grace: Duration::from_secs(2),
-        };
-        let setup = Setup { cwd: workspace.clone(), ..Setup::default() };
-        let start = Start {
+        let recorder = Recorder::open(journal, key, id, None, moment).unwrap();
+        let mut start = Start {
             id,
             agent: "sh".into(),
             harness: "acp",
-            rules: Rules::new(ToolsBy::Agent, hooks),
-            recorder: Recorder::open(journal, key, id, None, moment).unwrap(),
+            rules,
             transcript: Transcript::open(&dir).unwrap(),
+            snapshot: snapshot(id, &recorder, &workspace),
+            recorder,
+            dir: dir.clone(),
+            boot: "boot".into(),
             workspace,
             deadlines,
             clock,
-            spawn: Box::new(move |tell| {
-                AcpHarness::start(launch, setup, tell).map(|harness| Box::new(harness) as Box<dyn Harness>)
-            }),
+            tools: None,
+            asks_before_tools: false,
+            spawn: Box::new(|_| Err(std::io::ErrorKind::Unsupported.into())),
             signals: None,
         };
+        prepare(&mut start);
         let (say, ended) = channel();
         let tell = move |data: &SessionEndedData, view: &View| drop(say.send((data.clone(), view.clone())));
         let handle = Actor::start(start, tell).unwrap();
@@ -118,7 +122,7 @@ impl Live {
 
     /// Waits for the next item of the feed that this is true of.
     #[track_caller]
-    fn until(&self, what: &str, is_it: impl Fn(Channel, &Value) -> bool) -> Value {
+    pub(crate) fn until(&self, what: &str, is_it: impl Fn(Channel, &Value) -> bool) -> Value {
         let end = Instant::now() + SOON;
         while Instant::now() < end {
             match self.handle.feed().after(self.seen.get(), Duration::from_secs(1)) {
@@ -138,30 +142,51 @@ impl Live {
     }
 
     #[track_caller]
-    fn until_state(&self, state: StateKind) {
+    pub(crate) fn until_state(&self, state: StateKind) {
         self.until(state.as_str(), |_, value| {
             value["type"] == "state_changed" && value["to"] == state.as_str()
         });
     }
 
     #[track_caller]
-    fn prompt(&self, text: &str) {
+    pub(crate) fn prompt(&self, text: &str) {
         self.handle.ask(Ask::Send(text.into())).unwrap();
     }
 
     #[track_caller]
-    fn end(&self) -> (SessionEndedData, View) {
+    pub(crate) fn end(&self) -> (SessionEndedData, View) {
         self.ended.recv_timeout(SOON).unwrap()
     }
 
-    fn transcript(&self) -> Vec<Value> {
+    pub(crate) fn transcript(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(path_in(&self.dir)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
-fn patient() -> Deadlines {
-    Deadlines { handshake: Duration::from_secs(30), inactivity: Duration::from_secs(30) }
+/// An agent that speaks ACP.
+pub(crate) fn acp(words: Vec<String>, setup: Setup) -> Spawn {
+    let launch = Launch {
+        words,
+        dir: setup.cwd.clone(),
+        env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+        stderr_lines: 50,
+        stderr_copy: None,
+        grace: Duration::from_secs(2),
+    };
+    Box::new(move |tell| {
+        AcpHarness::start(launch, setup, tell).map(|harness| Box::new(harness) as Box<dyn Harness>)
+    })
+}
+
+/// What is kept of a session that begins.
+pub(crate) fn snapshot(id: SessionId, recorder: &Recorder, workspace: &std::path::Path) -> Snapshot {
+    let agent = "someone".parse().unwrap();
+    Snapshot::new(id, agent, "acp", recorder.trace(), workspace.to_owned(), SystemClock.now())
+}
+
+pub(crate) fn patient() -> Deadlines {
+    Deadlines { handshake: SOON, inactivity: SOON, cancel: SOON }
 }
 
 #[test]

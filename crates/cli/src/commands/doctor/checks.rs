@@ -7,6 +7,7 @@ use baton_core::limits::CLOCK_SKEW_MS_MAX;
 use baton_core::{KeyId, Timestamp};
 use baton_ledger::merkle::Frontier;
 use baton_ledger::record::Line;
+use baton_runtime::tools::{Walled, wall_report};
 use baton_store::disk::Mode;
 use baton_store::journal::index::Index;
 use baton_store::journal::recover::{self, Tail};
@@ -33,7 +34,7 @@ pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
         verdicts.push(clock(visit));
     }
     verdicts.extend(permissions(ctx, layout, opened.as_ref().ok()));
-    verdicts.extend([disk_space(layout), locks(layout), quarantine(layout)]);
+    verdicts.extend([disk_space(layout), locks(layout), quarantine(layout), wall()]);
     verdicts.extend(places::check(layout));
     if let Ok(visit) = opened {
         verdicts.extend(tasks::checks(layout, visit));
@@ -327,5 +328,21 @@ fn quarantine(layout: &Layout) -> Verdict {
         }
         Ok(Err(error)) => Verdict::new("quarantine", Status::Warn, error.to_string()),
         Err(error) => Verdict::new("quarantine", Status::Warn, error.what),
+    }
+}
+
+/// What keeps the programs that tools run in their workspace.
+fn wall() -> Verdict {
+    match wall_report() {
+        Walled::Landlock(abi) => Verdict::new(
+            "wall",
+            Status::Ok,
+            format!("programs of tools are held by Landlock (version {abi})"),
+        ),
+        Walled::None(why) => {
+            let detail = format!("programs of tools run with all of your rights: {why}");
+            Verdict::new("wall", Status::Warn, detail)
+                .advice("use Linux 5.13 or newer with landlock among its security modules")
+        }
     }
 }

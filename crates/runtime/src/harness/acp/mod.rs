@@ -5,7 +5,9 @@
 //! The library runs in a thread of its own; [`AcpHarness`] sends it what is asked.
 
 mod inbound;
+mod serving;
 mod talk;
+mod terminals;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use self::talk::{Command, Talk};
 use super::{Failure, Harness, Told};
 use crate::agent::{Agent, Heard, Launch, NotWritten};
+use crate::tools::ToolRunner;
 
 /// What an agent is told about its surroundings.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +29,10 @@ pub struct Setup {
     pub mode: Option<String>,
     /// Whether Baton reads and writes files for the agent.
     pub fs: bool,
+    /// Whether Baton runs programs for the agent.
+    pub terminal: bool,
+    /// What does both; without it neither is offered.
+    pub tools: Option<Arc<ToolRunner>>,
     /// A session of the agent's own that is to be gone on with.
     pub load: Option<String>,
 }

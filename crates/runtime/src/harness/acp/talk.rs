@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, FileSystemCapabilities,
-    Implementation, InitializeRequest, LoadSessionRequest, McpServer as SchemaServer, McpServerStdio,
-    NewSessionRequest, PermissionOption, PermissionOptionKind, PromptRequest, RequestPermissionOutcome,
+    CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest, EnvVariable,
+    FileSystemCapabilities, Implementation, InitializeRequest, KillTerminalRequest, LoadSessionRequest,
+    McpServer as SchemaServer, McpServerStdio, NewSessionRequest, PermissionOption, PermissionOptionKind,
+    PromptRequest, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
-    SetSessionModeRequest, TextContent,
+    SetSessionModeRequest, TerminalOutputRequest, TextContent, WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent as AgentRole, Client, Error as RpcError, Lines};
@@ -17,6 +19,7 @@ use baton_core::session::{Answer, Cause};
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
 
+use super::serving::Serving;
 use super::{Setup, inbound};
 use crate::agent::Agent;
 use crate::harness::{Asked, Failure, Ready, Told};
@@ -52,6 +55,8 @@ impl Talk {
             Ok(agent)
         });
         let pending = Pending::default();
+        let serving = Serving::new(&self.setup);
+        let [read, write, create, output, wait, kill, release] = std::array::from_fn(|_| serving.clone());
         let (tell, waiting) = (self.tell.clone(), pending.clone());
         let ended = Client
             .v1()
@@ -63,11 +68,59 @@ impl Talk {
                 },
                 agent_client_protocol::on_receive_request!(),
             )
-            .connect_with(Lines::new(Box::pin(outgoing), incoming), async move |connection| {
-                self.converse(connection, asked, pending).await;
-                Ok(())
+            .on_receive_request(
+                async move |request: ReadTextFileRequest, responder, _| {
+                    responder.respond_with_result(read.read(&request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: WriteTextFileRequest, responder, _| {
+                    responder.respond_with_result(write.write(&request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: CreateTerminalRequest, responder, _| {
+                    responder.respond_with_result(create.create(request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: TerminalOutputRequest, responder, _| {
+                    responder.respond_with_result(output.output(&request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: WaitForTerminalExitRequest, responder, _| {
+                    wait.wait(&request, responder);
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: KillTerminalRequest, responder, _| {
+                    responder.respond_with_result(kill.kill(&request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .on_receive_request(
+                async move |request: ReleaseTerminalRequest, responder, _| {
+                    responder.respond_with_result(release.release(&request))
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .connect_with(Lines::new(Box::pin(outgoing), incoming), {
+                let serving = serving.clone();
+                async move |connection| {
+                    self.converse(connection, asked, pending, &serving).await;
+                    Ok(())
+                }
             })
             .await;
+        // Its programs do not outlive it.
+        serving.end();
         // Whatever ended it, the process tells how.
         drop(ended);
     }
@@ -77,8 +130,9 @@ impl Talk {
         connection: ConnectionTo<AgentRole>,
         mut asked: UnboundedReceiver<Command>,
         pending: Pending,
+        serving: &Serving,
     ) {
-        let session = match self.open(&connection).await {
+        let session = match self.open(&connection, serving).await {
             Ok((session, ready)) => {
                 (self.tell)(Told::Ready(ready));
                 session
@@ -108,11 +162,15 @@ impl Talk {
     }
 
     /// The handshake, the session, and its mode.
-    async fn open(&self, connection: &ConnectionTo<AgentRole>) -> Result<(SessionId, Ready), Failure> {
-        let files =
-            FileSystemCapabilities::new().read_text_file(self.setup.fs).write_text_file(self.setup.fs);
+    async fn open(
+        &self,
+        connection: &ConnectionTo<AgentRole>,
+        serving: &Serving,
+    ) -> Result<(SessionId, Ready), Failure> {
+        let has_files = serving.has_files();
+        let files = FileSystemCapabilities::new().read_text_file(has_files).write_text_file(has_files);
         let hello = InitializeRequest::new(ProtocolVersion::V1)
-            .client_capabilities(ClientCapabilities::new().fs(files).terminal(false))
+            .client_capabilities(ClientCapabilities::new().fs(files).terminal(serving.has_terminals()))
             .client_info(Implementation::new("baton", env!("CARGO_PKG_VERSION")));
         let known = connection.send_request(hello).block_task().await.map_err(|error| failure(&error))?;
         if known.protocol_version != ProtocolVersion::V1 {

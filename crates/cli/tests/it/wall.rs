@@ -1,0 +1,169 @@
+//! The wall around what tools run, with the real binary between: what a program may not do it cannot do.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use baton_core::session::ToolCall;
+use baton_runtime::tools::{ToolRan, ToolRunner, ToolSettings, Walled, wall_report};
+use serde_json::json;
+
+/// A workspace with a data directory in it, a state directory beside it, and a home.
+struct Place {
+    dir: tempfile::TempDir,
+    tools: ToolRunner,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["work/src", "work/.baton/events", "state", "home/readable"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["work/.baton/events/1", "state/key", "home/private", "home/readable/file", "secret"] {
+            fs::write(at(name), "SECRET").unwrap();
+        }
+        fs::write(at("work/src/a"), "text").unwrap();
+        let mut settings = ToolSettings::new(at("work"), at("private"));
+        settings.own = vec![at("work/.baton"), at("state")];
+        settings.home_read = vec![at("home/readable")];
+        settings.timeout = Duration::from_secs(30);
+        settings.myself = Some(env!("CARGO_BIN_EXE_baton").into());
+        let tools = ToolRunner::new(settings, None).unwrap();
+        Place { dir, tools }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn bash(&self, script: &str) -> ToolRan {
+        let call = ToolCall {
+            call_id: "c".into(),
+            name: "bash".into(),
+            arguments: json!({"command": script}),
+            mutating: true,
+        };
+        self.tools.run(&call, &AtomicBool::new(false))
+    }
+
+    #[track_caller]
+    fn works(&self, script: &str) -> String {
+        let ran = self.bash(script);
+        assert!(!ran.is_error && ran.failed.is_none(), "{script}: {ran:?}");
+        ran.output
+    }
+
+    #[track_caller]
+    fn fails(&self, script: &str) {
+        let ran = self.bash(script);
+        assert!(ran.is_error && ran.failed.is_none() && !ran.output.contains("SECRET"), "{script}: {ran:?}");
+    }
+}
+
+/// Nothing to see where the kernel has nothing to offer.
+fn is_walled() -> bool {
+    matches!(wall_report(), Walled::Landlock(_))
+}
+
+#[test]
+fn a_program_works_in_the_workspace_as_if_there_were_no_wall() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    assert!(matches!(place.tools.walled(), Walled::Landlock(_)));
+    place.works("cd src; echo new > file && mkdir -p d/e && mv file d/e/ && cat d/e/file a && rm -r d && ls");
+    place.works(
+        "echo x > $TMPDIR/x && cat $TMPDIR/x && echo y > ~/y && echo z > /dev/null && head -c 4 /dev/urandom",
+    );
+    place.works("cat /etc/hostname /proc/self/status > /dev/null; sed --version | head -1; (exit 0) | cat");
+    assert!(place.works(&format!("cat {}", place.at("home/readable/file").display())).contains("SECRET"));
+    place.works(
+        "cd src; git init -q . && git add a && git -c user.name=a -c user.email=b commit -qm one && git log",
+    );
+    place.fails("no-such-program");
+    place.fails("exit 7");
+}
+
+#[test]
+fn a_program_neither_writes_nor_reads_outside() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    let outside = place.dir.path().display();
+    for script in [
+        format!("echo x > {outside}/escaped"),
+        format!("echo x >> {outside}/secret"),
+        format!("mv src/a {outside}/escaped"),
+        format!("ln {outside}/secret linked && cat linked"),
+        format!("ln -s {outside}/secret linked-to && cat linked-to"),
+        format!("rm {outside}/secret"),
+        format!("truncate -s 0 {outside}/secret"),
+        format!("cat {outside}/secret"),
+        format!("cat {outside}/home/private"),
+        format!("cat {outside}/state/key"),
+        format!("ls {outside}/state"),
+        format!("cat /proc/self/root{outside}/state/key"),
+        "cat ../secret".to_owned(),
+        "echo x > /tmp/baton-wall-escaped".to_owned(),
+        "echo x > /etc/baton-wall-escaped".to_owned(),
+        "mknod device c 1 3".to_owned(),
+        // Baton's own environment has what nobody else should.
+        format!("cat /proc/{}/environ", std::process::id()),
+    ] {
+        place.fails(&script);
+    }
+    assert_eq!(fs::read_to_string(place.at("secret")).unwrap(), "SECRET");
+    assert!(!place.at("escaped").exists());
+}
+
+#[test]
+fn the_data_directory_in_the_workspace_is_out_of_sight() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    for script in [
+        "cat .baton/events/1".to_owned(),
+        "echo x > .baton/events/1".to_owned(),
+        "echo x > .baton/new".to_owned(),
+        "mv .baton elsewhere".to_owned(),
+        "rm -r .baton/events".to_owned(),
+        "umount .baton".to_owned(),
+        "ln -s .baton/events e && cat e/1".to_owned(),
+        // Whoever is outside the wall still sees it; the way through that is closed.
+        format!("cat /proc/{}/root$PWD/.baton/events/1", std::process::id()),
+        format!("cat /proc/{}/cwd/../../../../../..$PWD/.baton/events/1", std::process::id()),
+        format!("nsenter -t {} -m cat $PWD/.baton/events/1", std::process::id()),
+    ] {
+        place.fails(&script);
+    }
+    assert_eq!(fs::read_to_string(place.at("work/.baton/events/1")).unwrap(), "SECRET");
+}
+
+#[test]
+fn new_names_can_be_made_beside_the_data_directory_where_it_can_be_covered() {
+    let place = Place::new();
+    // Without namespaces the names in it are seen, and then nothing new can be made beside it.
+    if !is_walled() || place.bash("ls -A .baton").output.contains("events") {
+        return;
+    }
+    place.works("echo new > file && mkdir d && mv file d && cat d/file && rm -r d && ls -la");
+    assert_eq!(place.works("ls -A"), ".baton\nsrc\n");
+    // What is covered is not even there: Landlock alone would let its sockets be spoken to.
+    place.fails(&format!("test -e {}", place.at("state/key").display()));
+}
+
+#[test]
+fn a_program_cannot_end_who_started_it() {
+    if !matches!(wall_report(), Walled::Landlock(6..)) {
+        return;
+    }
+    let place = Place::new();
+    place.fails(&format!("kill -0 {}", std::process::id()));
+    place.works("sleep 100 & kill $!");
+}

@@ -1,0 +1,181 @@
+//! Programs that an agent has run by its client: each with a thread that follows it, the end of its output kept, ended with the session.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::v1::schema::TerminalExitStatus;
+
+use crate::limits::{TERMINAL_BYTES_MAX, TERMINAL_TIME, TERMINALS_MAX};
+use crate::process::Ended;
+use crate::tools::ToolRunner;
+
+/// Is told how a program ended.
+pub(super) type Answer = Box<dyn FnOnce(TerminalExitStatus) + Send>;
+
+/// The terminals of one agent.
+#[derive(Debug)]
+pub(super) struct Terminals {
+    tools: Arc<ToolRunner>,
+    open: Mutex<BTreeMap<String, Arc<Terminal>>>,
+    last: AtomicU64,
+}
+
+pub(super) struct Terminal {
+    stop: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    output: VecDeque<u8>,
+    limit: usize,
+    is_cut: bool,
+    ended: Option<TerminalExitStatus>,
+    waiting: Vec<Answer>,
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+impl Terminals {
+    pub(super) fn new(tools: Arc<ToolRunner>) -> Self {
+        Terminals { tools, open: Mutex::default(), last: AtomicU64::new(0) }
+    }
+
+    /// Starts a program and gives the name of its terminal.
+    pub(super) fn create(
+        &self,
+        words: Vec<String>,
+        env: BTreeMap<String, String>,
+        dir: Option<&Path>,
+        limit: Option<usize>,
+    ) -> Result<String, String> {
+        let dir =
+            self.tools.place(dir.unwrap_or(Path::new("."))).map_err(|refused| format!("cwd: {refused}"))?;
+        let mut open = lock(&self.open);
+        if open.len() >= TERMINALS_MAX {
+            return Err(format!("expected at most {TERMINALS_MAX} terminals at a time, got another"));
+        }
+        let limit = limit.unwrap_or(TERMINAL_BYTES_MAX).min(TERMINAL_BYTES_MAX);
+        let (output, waiting) = (VecDeque::new(), Vec::new());
+        let state = State { output, limit, is_cut: false, ended: None, waiting };
+        let terminal = Arc::new(Terminal { stop: AtomicBool::new(false), state: Mutex::new(state) });
+        let mut command = self.tools.command(words, dir, TERMINAL_TIME);
+        command.env.extend(env);
+        let followed = terminal.clone();
+        let follow = move || {
+            let mut copy = Copy(&followed);
+            let ran = command.run(Some(&mut copy), &mut || followed.stop.load(Ordering::Relaxed));
+            followed.end(&match ran.map(|ran| ran.ended) {
+                Ok(Ended::Exit(code)) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
+                Ok(Ended::Signal(signal)) => TerminalExitStatus::new().signal(signal.to_string()),
+                Ok(Ended::Stopped | Ended::TimedOut) => {
+                    TerminalExitStatus::new().signal("SIGTERM".to_owned())
+                }
+                Err(error) => {
+                    followed.push(format!("{error}\n").as_bytes());
+                    TerminalExitStatus::new().exit_code(127)
+                }
+            });
+        };
+        let started = std::thread::Builder::new().name("terminal".into()).spawn(follow);
+        started.map_err(|error| error.to_string())?;
+        let id = format!("term_{}", self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        open.insert(id.clone(), terminal);
+        Ok(id)
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Terminal>> {
+        lock(&self.open).get(id).cloned()
+    }
+
+    /// What it printed so far, whether its beginning is missing, and how it ended if it has.
+    pub(super) fn output(&self, id: &str) -> Option<(String, bool, Option<TerminalExitStatus>)> {
+        let terminal = self.get(id)?;
+        let state = lock(&terminal.state);
+        let bytes: Vec<u8> = state.output.iter().copied().collect();
+        // A character that was cut at the beginning is left out.
+        let start = bytes.iter().take(3).take_while(|byte| state.is_cut && **byte & 0xc0 == 0x80).count();
+        Some((String::from_utf8_lossy(&bytes[start..]).into_owned(), state.is_cut, state.ended.clone()))
+    }
+
+    /// Ends the program; what it printed can still be asked for.
+    pub(super) fn kill(&self, id: &str) -> bool {
+        self.get(id).map(|terminal| terminal.stop.store(true, Ordering::Relaxed)).is_some()
+    }
+
+    /// Ends the program and forgets it.
+    pub(super) fn release(&self, id: &str) -> bool {
+        let released = lock(&self.open).remove(id);
+        released.map(|terminal| terminal.stop.store(true, Ordering::Relaxed)).is_some()
+    }
+
+    pub(super) fn end(&self) {
+        for terminal in std::mem::take(&mut *lock(&self.open)).into_values() {
+            terminal.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Terminals {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Terminal {
+    /// Answers once it has ended.
+    pub(super) fn wait(&self, answer: Answer) {
+        let mut state = lock(&self.state);
+        match state.ended.clone() {
+            Some(ended) => {
+                drop(state);
+                answer(ended);
+            }
+            None => state.waiting.push(answer),
+        }
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut state = lock(&self.state);
+        state.output.extend(bytes);
+        let excess = state.output.len().saturating_sub(state.limit);
+        if excess > 0 {
+            state.output.drain(..excess);
+            state.is_cut = true;
+        }
+    }
+
+    fn end(&self, ended: &TerminalExitStatus) {
+        let mut state = lock(&self.state);
+        state.ended = Some(ended.clone());
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        for answer in waiting {
+            answer(ended.clone());
+        }
+    }
+}
+
+/// Takes what a program prints.
+struct Copy<'a>(&'a Terminal);
+
+impl Write for Copy<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

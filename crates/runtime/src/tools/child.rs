@@ -1,0 +1,193 @@
+//! Tools that run programs: in a group of their own, within their time, behind the wall.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::args::Args;
+use super::files::at;
+use super::wall::{WALL_WORD, Wall};
+use super::{Gave, ToolRunner, output};
+use crate::limits::TOOL_GRACE;
+use crate::process::{self, Command, Ended, short};
+
+/// A program that ran.
+pub(super) struct Ran {
+    pub(super) output: File,
+    pub(super) is_error: bool,
+    pub(super) failed: Option<String>,
+}
+
+/// Whether this can be a command of git: its name and nothing else, so that no option of git itself comes before.
+pub(super) fn is_git_command(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'))
+        && !name.starts_with(['-', '_'])
+}
+
+impl ToolRunner {
+    pub(super) fn bash(&self, args: Args<'_>, timeout: Duration, stop: &AtomicBool) -> Gave {
+        let read = |mut args: Args<'_>| {
+            let script = args.expect_text("command")?.to_owned();
+            args.done()?;
+            if script.contains('\0') {
+                return Err("command: expected text without NUL, got some with it".to_owned());
+            }
+            Ok(script)
+        };
+        match read(args) {
+            Err(why) => Gave::Text(Err(why)),
+            Ok(script) => self.give(
+                vec!["bash".into(), "-c".into(), script],
+                self.root.path().to_owned(),
+                None,
+                timeout,
+                stop,
+            ),
+        }
+    }
+
+    pub(super) fn run_command(&self, args: Args<'_>, timeout: Duration, stop: &AtomicBool) -> Gave {
+        let read = |mut args: Args<'_>| {
+            let words = args.words("command")?.filter(|words| !words.is_empty());
+            let words =
+                words.ok_or("command: expected a program and its arguments, got nothing".to_owned())?;
+            let dir = self.place(Path::new(args.path("dir")?.unwrap_or("."))).map_err(at("dir"))?;
+            let stdin = args.text("stdin")?.map(str::to_owned);
+            args.done()?;
+            Ok((words, dir, stdin))
+        };
+        match read(args) {
+            Err(why) => Gave::Text(Err(why)),
+            Ok((words, dir, stdin)) => self.give(words, dir, stdin, timeout, stop),
+        }
+    }
+
+    pub(super) fn git(&self, command: &str, args: Args<'_>, timeout: Duration, stop: &AtomicBool) -> Gave {
+        let read = |mut args: Args<'_>| {
+            let words = args.words("args")?.unwrap_or_default();
+            let stdin = args.text("stdin")?.map(str::to_owned);
+            args.done()?;
+            Ok((words, stdin))
+        };
+        match read(args) {
+            Err(why) => Gave::Text(Err(why)),
+            Ok((words, stdin)) => {
+                let mut all = vec!["git".to_owned(), "--no-pager".into(), command.replace('_', "-")];
+                all.extend(words);
+                self.give(all, self.root.path().to_owned(), stdin, timeout, stop)
+            }
+        }
+    }
+
+    fn give(
+        &self,
+        words: Vec<String>,
+        dir: PathBuf,
+        stdin: Option<String>,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Gave {
+        let mut command = self.command(words, dir, timeout);
+        command.stdin = stdin.unwrap_or_default().into_bytes();
+        match self.follow(&command, stop) {
+            Ok(ran) => Gave::Program(ran),
+            Err(bad) => Gave::Text(Err(bad)),
+        }
+    }
+
+    /// A program with what it gets and with what stands around it.
+    pub(crate) fn command(&self, words: Vec<String>, dir: PathBuf, timeout: Duration) -> Command {
+        let mut command = Command::new(words, dir, timeout);
+        command.grace = TOOL_GRACE;
+        let (home, tmp) = (self.settings.tmp.join("home"), self.settings.tmp.join("tmp"));
+        let below = |name: &str| home.join(name).display().to_string();
+        let home_text = home.display().to_string();
+        let tmp = tmp.display().to_string();
+        let own = [
+            ("HOME", home_text),
+            ("TMPDIR", tmp.clone()),
+            ("XDG_CACHE_HOME", below(".cache")),
+            ("XDG_CONFIG_HOME", below(".config")),
+            ("XDG_DATA_HOME", below(".local/share")),
+            ("XDG_RUNTIME_DIR", tmp),
+            // Nobody is there to page through something or to be asked.
+            ("PAGER", "cat".to_owned()),
+            ("GIT_PAGER", "cat".to_owned()),
+            ("GIT_EDITOR", "true".to_owned()),
+            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+            ("GIT_ASKPASS", "true".to_owned()),
+            ("SSH_ASKPASS_REQUIRE", "never".to_owned()),
+        ];
+        command.env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        command.env.extend(self.identity().iter().cloned());
+        command.env.extend(self.settings.env.clone());
+        if let Some(myself) = &self.settings.myself {
+            let wall = Wall {
+                write: vec![self.settings.root.clone(), self.settings.tmp.clone()],
+                read: self.settings.home_read.clone(),
+                own: self.settings.own.clone(),
+            };
+            let mut words = vec![myself.display().to_string(), WALL_WORD.to_owned(), wall.to_text()];
+            words.append(&mut command.words);
+            command.words = words;
+            command.warden = Some(myself.clone());
+        }
+        command
+    }
+
+    /// Runs a program to its end. What it was asked to run and is not there is bad news for the model, not a failure.
+    fn follow(&self, command: &Command, stop: &AtomicBool) -> Result<Ran, String> {
+        let failed = |why: String| Err(why);
+        let Ok(mut output) = output::unnamed(&self.settings.tmp) else {
+            return failed(format!("{} cannot be written", self.settings.tmp.display()));
+        };
+        let ran = match command.run(Some(&mut output), &mut || stop.load(Ordering::Relaxed)) {
+            Ok(ran) => ran,
+            Err(error @ (process::Error::NotFound(_) | process::Error::NotExecutable(_))) => {
+                return failed(error.to_string());
+            }
+            Err(error) => return Ok(Ran { output, is_error: true, failed: Some(error.to_string()) }),
+        };
+        let (said, failed) = match ran.ended {
+            Ended::Exit(0) => (None, None),
+            Ended::Exit(code) => (Some(format!("exit {code}")), None),
+            Ended::Signal(signal) => (Some(format!("ended by signal {signal}")), None),
+            Ended::TimedOut => {
+                let why = format!("timed out after {}", short(command.timeout));
+                (Some(why.clone()), Some(why))
+            }
+            Ended::Stopped => (Some("stopped".to_owned()), Some("it was stopped".to_owned())),
+        };
+        if let Some(said) = &said {
+            // At the end, where it is read.
+            let _ = std::io::Write::write_all(&mut output, format!("\n[{said}]\n").as_bytes());
+        }
+        Ok(Ran { output, is_error: said.is_some(), failed })
+    }
+
+    /// Who commits, as git has it outside the wall: the user's own settings are not readable inside.
+    fn identity(&self) -> &[(String, String)] {
+        self.identity.get_or_init(|| {
+            let ask = |key: &str| {
+                let words = ["git", "config", "--get", key].map(str::to_owned).to_vec();
+                let ran =
+                    Command::new(words, self.root.path(), Duration::from_secs(5)).run(None, &mut || false);
+                let ran = ran.ok().filter(|ran| ran.ended == Ended::Exit(0))?;
+                Some(ran.output.text().trim().to_owned()).filter(|text| !text.is_empty())
+            };
+            let names = [
+                ("user.name", ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"]),
+                ("user.email", ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]),
+            ];
+            let mut found = Vec::new();
+            for (key, variables) in names {
+                if let Some(value) = ask(key) {
+                    found.extend(variables.map(|variable| (variable.to_owned(), value.clone())));
+                }
+            }
+            found
+        })
+    }
+}

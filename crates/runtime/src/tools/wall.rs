@@ -1,0 +1,265 @@
+//! The wall around a program: what it may read, write and run, by the kernel's Landlock; and places that are Baton's own, out of its sight.
+//!
+//! Landlock only ever allows, and what it allows for a directory holds for everything below. The data directory usually lies in the workspace, so it is
+//! covered first: in a mount namespace of the program's own, an empty directory lies over it. Where such a namespace is not to be had, everything in the
+//! workspace but that directory is allowed one by one, and nothing new can be made beside them.
+//!
+//! Both are done by a process to itself before it becomes the program ([`enter`], then exec), so it needs neither privileges nor unsafe code.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, Scope,
+};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
+use serde_json::{Value, json};
+
+/// What tells Baton's binary to put up a wall and become a program: the word, the wall, the program, its arguments.
+pub const WALL_WORD: &str = "@wall";
+
+/// The newest form of Landlock that this knows; an older kernel keeps to what it has.
+const NEWEST: ABI = ABI::V9;
+
+/// What is the system's and may be read and run.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/proc",
+    "/dev",
+    "/run/systemd/resolve",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+];
+
+/// What belongs to nobody and may be written.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// What stands around programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Walled {
+    /// Landlock, in this version at least.
+    Landlock(u32),
+    /// Nothing, and why.
+    None(String),
+}
+
+impl std::fmt::Display for Walled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Walled::Landlock(abi) => write!(f, "Landlock, version {abi}"),
+            Walled::None(why) => write!(f, "none: {why}"),
+        }
+    }
+}
+
+/// What a program may do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wall {
+    /// Directories to work in.
+    pub write: Vec<PathBuf>,
+    /// What may be read and run besides the system's own.
+    pub read: Vec<PathBuf>,
+    /// What is never seen, wherever it lies.
+    pub own: Vec<PathBuf>,
+}
+
+impl Wall {
+    /// As one argument of a command line.
+    pub fn to_text(&self) -> String {
+        let list = |paths: &[PathBuf]| -> Vec<Value> {
+            paths.iter().filter_map(|path| path.to_str()).map(Value::from).collect()
+        };
+        json!({"write": list(&self.write), "read": list(&self.read), "own": list(&self.own)}).to_string()
+    }
+
+    /// Reads what [`Wall::to_text`] wrote.
+    pub fn from_text(text: &str) -> Option<Wall> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let list = |name: &str| -> Option<Vec<PathBuf>> {
+            value.get(name)?.as_array()?.iter().map(|path| path.as_str().map(PathBuf::from)).collect()
+        };
+        Some(Wall { write: list("write")?, read: list("read")?, own: list("own")? })
+    }
+}
+
+/// What this kernel has to offer.
+pub fn wall_report() -> Walled {
+    let offers = |abi: ABI| {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        ruleset.handle_access(AccessFs::from_all(abi)).is_ok_and(|ruleset| match abi >= ABI::V6 {
+            true => ruleset.scope(Scope::from_all(abi)).is_ok_and(|ruleset| ruleset.create().is_ok()),
+            false => ruleset.create().is_ok(),
+        })
+    };
+    // Those that bring something for files, or for signals.
+    let known = [(ABI::V6, 6), (ABI::V5, 5), (ABI::V3, 3), (ABI::V2, 2), (ABI::V1, 1)];
+    match known.into_iter().find(|(abi, _)| offers(*abi)) {
+        Some((_, number)) => Walled::Landlock(number),
+        None => Walled::None("this kernel has no Landlock, or it is not switched on".to_owned()),
+    }
+}
+
+/// Shuts this process in, and everything that it will start. There is no way back.
+///
+/// Where the kernel has no Landlock the process goes on without it: that is for `doctor` and the session to tell. An error means that a wall could not
+/// be put up though it should, and then nothing may be run.
+pub fn enter(wall: &Wall) -> Result<(), String> {
+    let canonical = |path: &PathBuf| path.canonicalize().ok();
+    let own: Vec<PathBuf> = wall.own.iter().filter_map(canonical).collect();
+    let write: Vec<PathBuf> = wall.write.iter().filter_map(canonical).collect();
+    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
+    let read: Vec<PathBuf> = wall.read.iter().filter_map(canonical).chain(system).collect();
+    // Also what lies elsewhere: Landlock says nothing about sockets, and where there is nothing there is none.
+    let is_covered = own.is_empty() || cover(&own).is_ok();
+    give_up_privileges();
+    let left: &[PathBuf] = if is_covered { &[] } else { &own };
+    let all = AccessFs::from_all(NEWEST);
+    // Devices are nobody's to make.
+    let work = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let look = AccessFs::from_read(NEWEST);
+    let build = || {
+        let mut rules = Ruleset::default().handle_access(all)?.scope(Scope::from_all(NEWEST))?.create()?;
+        let grants = write.iter().map(|path| (path, work)).chain(read.iter().map(|path| (path, look)));
+        for (path, rights) in grants {
+            for (path, rights) in without(path, rights, left) {
+                rules = allow(rules, &path, rights)?;
+            }
+        }
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+        for path in DEVICES {
+            rules = allow(rules, Path::new(path), device)?;
+        }
+        rules.restrict_self()
+    };
+    build().map(drop).map_err(|error: landlock::RulesetError| error.to_string())
+}
+
+/// One more thing that is allowed. What is not there needs no rule.
+fn allow(
+    rules: landlock::RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<landlock::RulesetCreated, landlock::RulesetError> {
+    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
+    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
+    rules.add_rule(PathBeneath::new(opened, rights))
+}
+
+/// Rights for a directory but not for what is `own` below it: for the others in it one by one, and of itself only the names.
+fn without(path: &Path, rights: BitFlags<AccessFs>, own: &[PathBuf]) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    if own.iter().any(|own| path.starts_with(own)) {
+        return Vec::new();
+    }
+    if !own.iter().any(|own| own.starts_with(path)) {
+        return vec![(path.to_owned(), rights)];
+    }
+    let mut found = vec![(path.to_owned(), AccessFs::ReadDir.into())];
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        // A rule for a link would be one for what it leads to.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            found.extend(without(&entry.path(), rights, own));
+        }
+    }
+    found
+}
+
+/// Puts an empty directory over each of these, for this process and what it starts.
+fn cover(hidden: &[PathBuf]) -> std::io::Result<()> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    if unshare(UnshareFlags::NEWNS).is_err() {
+        // Without privileges: first a namespace in which this user has them, as itself.
+        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+        std::fs::write("/proc/self/setgroups", "deny")?;
+        std::fs::write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
+        std::fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
+    }
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    for path in hidden {
+        let before = std::fs::metadata(path)?;
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("none", path.as_path(), "tmpfs", flags, Some(c"size=4k,mode=0555"))?;
+        // Believed only once it is seen.
+        let after = std::fs::metadata(path)?;
+        if (before.dev(), before.ino()) == (after.dev(), after.ino()) {
+            return Err(std::io::ErrorKind::Other.into());
+        }
+    }
+    Ok(())
+}
+
+/// What root keeps for the program: what it does with its own files. The rest would lead around the wall, such as reading other processes' memory.
+fn give_up_privileges() {
+    let kept = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID
+        | CapabilitySet::SETUID
+        | CapabilitySet::SETGID
+        | CapabilitySet::KILL
+        | CapabilitySet::NET_BIND_SERVICE;
+    for capability in (CapabilitySet::all() & !kept).iter() {
+        // Whoever may not give one up has none.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "what makes it unsafe is a table of descriptors of one's own, which is not asked for"
+)]
+fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
+    rustix::thread::unshare(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_survives_a_command_line() {
+        let wall =
+            Wall { write: vec!["/a b".into()], read: vec!["/c\"d".into(), "/e".into()], own: Vec::new() };
+        assert_eq!(Wall::from_text(&wall.to_text()), Some(wall));
+        assert_eq!(Wall::from_text("{}"), None);
+    }
+
+    #[test]
+    fn what_is_baton_s_is_left_out_and_the_rest_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for name in ["a/.baton", "a/b", "c"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+        let own = [root.join("a/.baton")];
+        let mut found: Vec<(PathBuf, bool)> = without(root, AccessFs::from_all(NEWEST), &own)
+            .into_iter()
+            .map(|(path, rights)| {
+                (path.strip_prefix(root).unwrap().to_owned(), rights.contains(AccessFs::WriteFile))
+            })
+            .collect();
+        found.sort();
+        let expected = [("", false), ("a", false), ("a/b", true), ("c", true)];
+        assert_eq!(found, expected.map(|(path, can_write)| (PathBuf::from(path), can_write)));
+    }
+}
