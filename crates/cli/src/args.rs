@@ -223,6 +223,18 @@ pub(crate) enum Command {
     ///   baton notify ls
     #[command(verbatim_doc_comment, subcommand)]
     Notify(Notify),
+    /// Be a tool server for an agent or a person's own client (MCP)
+    ///
+    /// Speaks the Model Context Protocol over its standard streams, until its input
+    /// ends. Each tool does what a command of Baton does: read a task, report, hand
+    /// over. Where a session starts it, BATON_TASK_ID, BATON_AGENT and BATON_FENCE bind
+    /// it to that session's task, and it offers nothing else. Otherwise --agent says in
+    /// whose name it acts. `docs/reference/mcp.md` lists the tools.
+    ///
+    /// Example:
+    ///   baton mcp --agent ada
+    #[command(verbatim_doc_comment)]
+    Mcp(Mcp),
     /// Be an agent that does what its prompt says, for trying things out
     ///
     /// Speaks the Agent Client Protocol over its standard streams. Words of the prompt
@@ -402,6 +414,16 @@ pub(crate) struct NotifyFlush {
     /// Tell of what happened after this position, too, unless it was told already
     #[arg(long, value_name = "POS")]
     pub(crate) since: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Act as this agent [default: BATON_AGENT; without either, only tools that need none]
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+    /// Offer the tools of this role [default: BATON_ROLE, else executor]
+    #[arg(long, value_name = "ROLE", value_parser = roles())]
+    pub(crate) role: Option<Role>,
 }
 
 #[derive(Debug, Args)]

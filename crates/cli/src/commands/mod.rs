@@ -13,6 +13,7 @@ mod exit_signal;
 mod explain;
 mod init;
 mod man;
+mod mcp;
 mod mock_agent;
 mod notify;
 mod replay;
@@ -52,6 +53,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),
+        Some(Command::Mcp(args)) => mcp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),
         Some(Command::Explain(args)) => explain::run(ui, &args),
         Some(Command::Completions(args)) => completions::run(ui, &args),

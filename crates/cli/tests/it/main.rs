@@ -37,6 +37,10 @@ mod init;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
+mod mcp_client;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod mock_agent;
