@@ -214,6 +214,16 @@ pub(crate) enum Command {
     ///   BATON_SCHEDULER_POLL=2s baton serve
     #[command(verbatim_doc_comment, subcommand)]
     Config(Config),
+    /// Check what runs after the tools of agents
+    ///
+    /// `hooks.json` in the data directory names commands that run after a batch of
+    /// tools has changed something; `docs/reference/hooks.md` describes it. A session
+    /// that finds it faulty goes on without hooks.
+    ///
+    /// Example:
+    ///   baton hooks check
+    #[command(verbatim_doc_comment, subcommand)]
+    Hooks(Hooks),
     /// See which notifications could not be delivered, and try again
     ///
     /// People are told when a task comes to review, is blocked, done or given up: by
@@ -382,6 +392,21 @@ pub(crate) struct Doctor {
     /// Mend what can be mended: a write that was cut off, the index, permissions of keys
     #[arg(long)]
     pub(crate) fix: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hooks {
+    /// Read hooks.json, and show every hook as it would run
+    ///
+    /// Says what is wrong with the file and where, or lists the hooks with every
+    /// default filled in and whether their program is found. Exit code 2: the file does
+    /// not read.
+    ///
+    /// Example:
+    ///   baton hooks check
+    ///   baton hooks check --json
+    #[command(verbatim_doc_comment)]
+    Check,
 }
 
 #[derive(Debug, Subcommand)]

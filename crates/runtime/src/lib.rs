@@ -8,6 +8,7 @@ pub mod clock;
 pub mod dispatch;
 pub mod engine;
 pub mod harness;
+pub mod hooks;
 pub mod limits;
 pub mod notify;
 pub mod occupancy;

@@ -11,6 +11,7 @@ mod event_row;
 mod events;
 mod exit_signal;
 mod explain;
+mod hooks;
 mod init;
 mod man;
 mod mcp;
@@ -25,7 +26,7 @@ mod task;
 mod trace;
 mod verify;
 
-use crate::args::{Agent, Command, Config};
+use crate::args::{Agent, Command, Config, Hooks};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
@@ -53,6 +54,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),
+        Some(Command::Hooks(Hooks::Check)) => hooks::check(ctx, ui),
         Some(Command::Mcp(args)) => mcp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),
         Some(Command::Explain(args)) => explain::run(ui, &args),

@@ -29,6 +29,8 @@ mod help;
 #[cfg(test)]
 mod hints;
 #[cfg(test)]
+mod hooks;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod hostile_tasks;
