@@ -15,6 +15,7 @@ pub mod occupancy;
 pub mod process;
 pub mod scheduler;
 pub mod session;
+pub mod telemetry;
 pub mod watch;
 
 pub use engine::{Engine, Fault, Ground, Settings};

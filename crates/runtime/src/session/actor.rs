@@ -25,6 +25,7 @@ use crate::agent::Exit;
 use crate::clock::Clock;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
+use crate::telemetry::{Observer, metrics};
 
 /// Takes what an agent tells.
 pub type Tell = Box<dyn Fn(Told) + Send + Sync>;
@@ -165,12 +166,14 @@ pub(super) struct Running {
     pub(super) blamed: Option<Failure>,
     pub(super) is_stopping: bool,
     pub(super) ended: Option<SessionEndedData>,
+    telemetry: Observer,
 }
 
 impl Running {
     fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>) -> Self {
         Running {
             machine: Machine::new(start.id, start.rules.clone()),
+            telemetry: Observer::new(start.id, metrics()),
             start,
             view: View::default(),
             mailbox,
@@ -223,10 +226,12 @@ impl Running {
 
     /// Decides on one input, records what follows, tells it and does it.
     pub(super) fn decide(&mut self, input: Input) -> Result<(), AppendError> {
+        self.telemetry.hear(&input);
         let Decision { events, effects } = self.machine.handle(self.start.id, input, self.moment());
         self.start.recorder.record(&events)?;
         for stated in &events {
             self.view.apply(&stated.event);
+            self.telemetry.observe(stated);
             self.feed.push(Channel::State, self.state_event(stated));
         }
         for effect in effects {
@@ -306,6 +311,7 @@ impl Running {
         self.ended = Some(data.clone());
         let message = data.message.clone().unwrap_or_default();
         self.decide(Input::HarnessExited { code, message })?;
+        self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
         self.start.recorder.note("session.ended", fields, self.moment())?;
         self.start.recorder.close(data.reason.as_str(), self.moment())

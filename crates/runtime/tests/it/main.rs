@@ -13,4 +13,5 @@ mod receiver;
 mod session;
 mod sim;
 mod support;
+mod telemetry;
 mod world;

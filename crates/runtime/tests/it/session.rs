@@ -62,9 +62,9 @@ done
 "#;
 
 /// A session at work, and how it ended.
-struct Live {
+pub(crate) struct Live {
     bench: Bench,
-    handle: Handle,
+    pub(crate) handle: Handle,
     ended: Receiver<(SessionEndedData, View)>,
     dir: std::path::PathBuf,
     seen: std::cell::Cell<u64>,
@@ -111,8 +111,16 @@ impl Live {
         Live { bench, handle, ended, dir, seen: std::cell::Cell::new(0) }
     }
 
-    fn new() -> Live {
-        Live::with(Vec::new(), patient(), &["sh", "-c", AGENT])
+    pub(crate) fn new() -> Live {
+        Live::hooked(Vec::new())
+    }
+
+    pub(crate) fn hooked(hooks: Vec<Hook>) -> Live {
+        Live::with(hooks, patient(), &["sh", "-c", AGENT])
+    }
+
+    pub(crate) fn id(&self) -> String {
+        self.handle.id().to_string()
     }
 
     /// Waits for the next item of the feed that this is true of.
@@ -137,19 +145,19 @@ impl Live {
     }
 
     #[track_caller]
-    fn until_state(&self, state: StateKind) {
+    pub(crate) fn until_state(&self, state: StateKind) {
         self.until(state.as_str(), |_, value| {
             value["type"] == "state_changed" && value["to"] == state.as_str()
         });
     }
 
     #[track_caller]
-    fn prompt(&self, text: &str) {
+    pub(crate) fn prompt(&self, text: &str) {
         self.handle.ask(Ask::Send(text.into())).unwrap();
     }
 
     #[track_caller]
-    fn end(&self) -> (SessionEndedData, View) {
+    pub(crate) fn end(&self) -> (SessionEndedData, View) {
         self.ended.recv_timeout(SOON).unwrap()
     }
 

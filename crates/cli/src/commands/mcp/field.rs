@@ -41,7 +41,7 @@ pub(super) struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Checks everything that came, or says what is wrong with the first that does not fit.
-    pub(super) fn check(fields: &[Field], given: Map<String, Value>) -> Result<Self, String> {
+    pub(super) fn check(fields: &[Field], mut given: Map<String, Value>) -> Result<Self, String> {
         for name in given.keys() {
             if !fields.iter().any(|field| field.name == name) {
                 let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
@@ -57,16 +57,16 @@ impl Arguments {
         }
         let mut taken = Map::new();
         for field in fields {
-            match given.get(field.name) {
+            match given.remove(field.name) {
                 // Clients send `null` for what is not given.
                 None | Some(Value::Null) if field.is_required => {
                     return Err(format!("{} is missing: {}", field.name, field.help));
                 }
                 None | Some(Value::Null) => {}
                 Some(value) => {
-                    let fits = field.kind.fits(value);
-                    fits.map_err(|why| format!("{}: {why}, got {}", field.name, shown(value)))?;
-                    taken.insert(field.name.to_owned(), value.clone());
+                    let fits = field.kind.fits(&value);
+                    fits.map_err(|why| format!("{}: {why}, got {}", field.name, shown(&value)))?;
+                    taken.insert(field.name.to_owned(), value);
                 }
             }
         }

@@ -84,3 +84,60 @@ async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Result<String, String> {
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A runner of a shell script instead of our program, and where it lies.
+    pub(in crate::commands::mcp) fn scripted(script: &str) -> (tempfile::TempDir, Runner) {
+        let dir = tempfile::tempdir().unwrap();
+        let exe = dir.path().join("baton");
+        fs::write(&exe, format!("#!/bin/sh\n[ \"$1\" = probe ] && exit 0\n{script}\n")).unwrap();
+        fs::set_permissions(&exe, fs::Permissions::from_mode(0o755)).unwrap();
+        // While another test forks it may hold this file open for writing, and then it cannot be started.
+        while std::process::Command::new(&exe).arg("probe").status().is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let runner = Runner::new(exe, dir.path().join("data"));
+        (dir, runner)
+    }
+
+    pub(in crate::commands::mcp) fn block_on<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
+    fn run(script: &str, stdin: &str, wait: Duration) -> Result<Ran, String> {
+        let (_dir, runner) = scripted(script);
+        let asked = Invocation { args: vec!["a b".to_owned()], stdin: stdin.to_owned(), wait };
+        block_on(runner.run(asked))
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_command_is_told_where_and_heard_to_its_end() {
+        let ran = run("echo \"$1 ${2##*/} $3\"; cat; echo oops >&2; exit 4", "in", LONG).unwrap();
+        assert_eq!(ran, Ran { code: Some(4), stdout: "--json data a b\nin".into(), stderr: "oops\n".into() });
+        let unread = run("exit 0", &"x".repeat(1 << 20), LONG).unwrap();
+        assert_eq!(unread.code, Some(0), "nobody need read it");
+    }
+
+    #[test]
+    fn a_command_that_hangs_or_floods_is_ended() {
+        let began = Instant::now();
+        let late = run("exec sleep 1000", "", Duration::from_millis(200)).unwrap_err();
+        assert!(late.starts_with("not done after 0 s"), "{late}");
+        let flood = run("exec cat /dev/zero", "", LONG).unwrap_err();
+        assert!(flood.contains("printed more than"), "{flood}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+        let (dir, runner) = scripted("exit 0");
+        fs::remove_file(dir.path().join("baton")).unwrap();
+        let asked = Invocation { args: Vec::new(), stdin: String::new(), wait: LONG };
+        assert!(block_on(runner.run(asked)).unwrap_err().contains("cannot be started"));
+    }
+}

@@ -200,3 +200,81 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
         polled
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use baton_core::Role;
+    use serde_json::{Value, json};
+
+    use super::super::runner::tests::{block_on, scripted};
+    use super::*;
+
+    /// A server in a session whose questions are answered by this script, and everything else at once.
+    fn server(answer: &str) -> (tempfile::TempDir, Server) {
+        let script =
+            format!("case \"$3\" in session) cat > question; {answer} ;; *) echo '{{\"v\":1}}' ;; esac");
+        let (dir, runner) = scripted(&format!("cd \"${{0%/*}}\"; {script}"));
+        let (agent, session) = (Some("ada".parse().unwrap()), Some("sess_1".parse().unwrap()));
+        let binding = Binding { agent, role: Role::Executor, task: None, session };
+        (dir, Server::new(binding, runner))
+    }
+
+    async fn call(server: &Server, name: &'static str, arguments: Value) -> Answer {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        let tool = TOOLS.iter().find(|tool| tool.name.as_str() == name).unwrap();
+        server.call(tool, CallToolRequestParams::new(name).with_arguments(arguments)).await
+    }
+
+    fn ask(answer: &str) -> (Answer, String) {
+        let (dir, server) = server(answer);
+        let said = block_on(call(&server, "ask_human", json!({"question": "May I?"})));
+        (said, std::fs::read_to_string(dir.path().join("question")).unwrap_or_default())
+    }
+
+    #[test]
+    fn an_answer_of_a_person_is_given_as_it_is_and_silence_is_said() {
+        let (said, asked) = ask("echo '{\"answered\":true,\"text\":\"Yes, do.\"}'");
+        assert_eq!((said.unwrap().as_str(), asked.as_str()), ("Yes, do.", "May I?"));
+        let (said, _) = ask("echo '{\"answered\":false}'");
+        assert!(said.unwrap().starts_with("nobody answered within 10 minutes\nnext: "));
+        let (said, _) = ask("echo '{\"error\":{\"code\":\"S004\",\"message\":\"no session\"}}' >&2; exit 3");
+        assert!(said.unwrap_err().starts_with("nobody answered: no session [S004]"));
+    }
+
+    #[test]
+    fn a_question_holds_nothing_up_and_ends_with_its_client() {
+        let (_dir, server) = server("exec sleep 1000");
+        block_on(async {
+            let began = Instant::now();
+            let question = call(&server, "ask_human", json!({"question": "May I?"}));
+            let meanwhile = async {
+                for _ in 0..20 {
+                    call(&server, "list_ready", json!({})).await.unwrap();
+                }
+                server.gone.send_replace(true);
+            };
+            let (said, ()) = tokio::join!(question, meanwhile);
+            assert!(said.unwrap_err().contains("the client has gone"));
+            assert!(began.elapsed() < Duration::from_secs(30));
+        });
+    }
+
+    #[test]
+    fn questions_at_once_are_bounded_and_so_are_the_fences() {
+        let (_dir, server) = server("exec sleep 1000");
+        let _all = server.questions.try_acquire_many(MCP_QUESTIONS_MAX as u32).unwrap();
+        let said = block_on(call(&server, "ask_human", json!({"question": "May I?"})));
+        assert!(said.unwrap_err().contains("too many questions"));
+        let task = |n: usize| format!("TASK-2026-02-09-{n:03}").parse::<TaskId>().unwrap();
+        for n in 1..=MCP_FENCES_MAX + 1 {
+            server.remember(task(n), n as u64);
+        }
+        let fences = server.fences();
+        assert_eq!(
+            (fences.len(), fences.get(&task(1)), fences.get(&task(2))),
+            (MCP_FENCES_MAX, None, Some(&2))
+        );
+    }
+}
