@@ -250,7 +250,8 @@ pub(crate) enum Command {
     /// Speaks the Agent Client Protocol over its standard streams. Words of the prompt
     /// choose what happens: echo, tool, write, permission, crash, signal, hang,
     /// exit-signal PHASE, complete OUTCOME, slow, flood, garbage, fork, limit; without
-    /// one of them it says the prompt back. `docs/reference/harnesses.md` describes them.
+    /// one of them it says the prompt back. `docs/reference/harnesses.md` describes
+    /// them.
     ///
     /// Example:
     ///   baton mock-agent
