@@ -236,6 +236,16 @@ pub(crate) enum Command {
     ///   BATON_SCHEDULER_POLL=2s baton serve
     #[command(verbatim_doc_comment, subcommand)]
     Config(Config),
+    /// Check what runs after the tools of agents
+    ///
+    /// `hooks.json` in the data directory names commands that run after a batch of
+    /// tools has changed something; `docs/reference/hooks.md` describes it. A session
+    /// that finds it faulty goes on without hooks.
+    ///
+    /// Example:
+    ///   baton hooks check
+    #[command(verbatim_doc_comment, subcommand)]
+    Hooks(Hooks),
     /// See which notifications could not be delivered, and try again
     ///
     /// People are told when a task comes to review, is blocked, done or given up: by
@@ -245,12 +255,25 @@ pub(crate) enum Command {
     ///   baton notify ls
     #[command(verbatim_doc_comment, subcommand)]
     Notify(Notify),
+    /// Be a tool server for an agent or a person's own client (MCP)
+    ///
+    /// Speaks the Model Context Protocol over its standard streams, until its input
+    /// ends. Each tool does what a command of Baton does: read a task, report, hand
+    /// over. Where a session starts it, BATON_TASK_ID, BATON_AGENT and BATON_FENCE bind
+    /// it to that session's task, and it offers nothing else. Otherwise --agent says in
+    /// whose name it acts. `docs/reference/mcp.md` lists the tools.
+    ///
+    /// Example:
+    ///   baton mcp --agent ada
+    #[command(verbatim_doc_comment)]
+    Mcp(Mcp),
     /// Be an agent that does what its prompt says, for trying things out
     ///
     /// Speaks the Agent Client Protocol over its standard streams. Words of the prompt
     /// choose what happens: echo, tool, write, permission, crash, signal, hang,
     /// exit-signal PHASE, complete OUTCOME, slow, flood, garbage, fork, limit; without
-    /// one of them it says the prompt back. `docs/reference/harnesses.md` describes them.
+    /// one of them it says the prompt back. `docs/reference/harnesses.md` describes
+    /// them.
     ///
     /// Example:
     ///   baton mock-agent
@@ -459,6 +482,21 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Hooks {
+    /// Read hooks.json, and show every hook as it would run
+    ///
+    /// Says what is wrong with the file and where, or lists the hooks with every
+    /// default filled in and whether their program is found. Exit code 2: the file does
+    /// not read.
+    ///
+    /// Example:
+    ///   baton hooks check
+    ///   baton hooks check --json
+    #[command(verbatim_doc_comment)]
+    Check,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Notify {
     /// List what was given up
     ///
@@ -488,6 +526,16 @@ pub(crate) struct NotifyFlush {
     /// Tell of what happened after this position, too, unless it was told already
     #[arg(long, value_name = "POS")]
     pub(crate) since: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Act as this agent [default: BATON_AGENT; without either, only tools that need none]
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+    /// Offer the tools of this role [default: BATON_ROLE, else executor]
+    #[arg(long, value_name = "ROLE", value_parser = roles())]
+    pub(crate) role: Option<Role>,
 }
 
 #[derive(Debug, Args)]

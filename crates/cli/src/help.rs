@@ -8,11 +8,12 @@ use crate::args::{Cli, set_flag};
 use crate::config::Flag;
 
 /// The commands by what people come for.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["init", "demo", "task", "send", "exit", "ci", "trace", "agent"]),
     ("Watch", &["events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["serve", "config", "doctor", "notify", "explain", "completions", "man"]),
+    ("Operate", &["serve", "config", "hooks", "doctor", "notify", "explain", "completions", "man"]),
+    ("Speak", &["mcp", "mock-agent"]),
 ];
 
 /// The whole command, with its help grouped by intent.

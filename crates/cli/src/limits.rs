@@ -111,3 +111,32 @@ pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(11 * 60);
 
 /// How long a server that a command starts may take until it takes commands.
 pub(crate) const SERVE_START_WAIT: Duration = Duration::from_secs(10);
+
+/// Longest message of a client of `baton mcp`, in bytes: the longest text of a task fits, however it is escaped. What is longer is dropped.
+pub(crate) const MCP_LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Commands that `baton mcp` runs at once; further calls wait for their turn.
+pub(crate) const MCP_CALLS_MAX: usize = 8;
+
+/// Questions to people that wait at once in one `baton mcp`. They have places of their own, so that they hold up nothing else.
+pub(crate) const MCP_QUESTIONS_MAX: usize = 4;
+
+/// How long a command of a tool may take. Longer than the wait for the owner's lock, shorter than the patience of clients.
+pub(crate) const MCP_CALL_WAIT: Duration = Duration::from_secs(60);
+
+/// How long a question to a person waits, and a moment for its command to say that nobody answered.
+pub(crate) const MCP_QUESTION_WAIT: Duration = Duration::from_secs(10 * 60 + 15);
+
+/// Most that a command of a tool may print, in bytes. A list of some ten thousand tasks fits.
+pub(crate) const MCP_OUTPUT_BYTES_MAX: u64 = 32 << 20;
+
+/// Fences that `baton mcp` remembers of the claims that were made through it.
+pub(crate) const MCP_FENCES_MAX: usize = 256;
+
+/// Longest summary of a completion and longest question to a person, in characters.
+pub(crate) const MCP_SUMMARY_CHARS_MAX: usize = 32_000;
+pub(crate) const MCP_QUESTION_CHARS_MAX: usize = 4_000;
+
+/// Tasks that `list_ready` gives where nothing else is asked for, and at most.
+pub(crate) const MCP_LIST_DEFAULT: u64 = 20;
+pub(crate) const MCP_LIST_MAX: u64 = 100;

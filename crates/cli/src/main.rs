@@ -21,6 +21,7 @@ mod sessions;
 mod task_args;
 mod task_names;
 mod tasks;
+mod telemetry;
 mod trace_args;
 mod ui;
 mod usage;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             return Exit::Unexpected.code().into();
         };
         let (ctx, mut ui) = prepare(&cli.globals, console, None, ends_at_once.clone());
+        telemetry::install(&ctx.env, cli.globals.verbose);
         if let Err(error) = config::expect_flags(&cli.globals.set) {
             ui.fail(&error);
             return error.exit().code().into();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use baton_core::AgentName;
 use baton_core::ids::SessionId;
-use baton_core::session::Hook;
 use baton_runtime::Engine;
 use baton_runtime::harness::exec::Profile;
 use baton_runtime::harness::llm::Api;
@@ -88,7 +87,6 @@ pub(crate) fn broker(
     workspace: &Workspace,
     engine: &Engine,
     settings: &Settings,
-    hooks: Vec<Hook>,
 ) -> Result<Arc<Broker>, CliError> {
     let session = &settings.session;
     let root = std::fs::canonicalize(workspace.layout.root());
@@ -115,9 +113,12 @@ pub(crate) fn broker(
             output_bytes: usize::try_from(session.output_bytes).unwrap_or(usize::MAX),
             resume: session.resume,
         },
-        hooks,
+        hooks: baton_runtime::hooks::load(&workspace.layout.hooks()),
         surroundings: Surroundings {
-            own: [Some(root.clone()), Some(state_dir.clone()), ctx.runtime_dir()].into_iter().flatten().collect(),
+            own: [Some(root.clone()), Some(state_dir.clone()), ctx.runtime_dir()]
+                .into_iter()
+                .flatten()
+                .collect(),
             program,
             data_dir: root,
             state_dir,
@@ -131,9 +132,8 @@ const SESSIONS_MAX: usize = 256;
 
 /// The session that a word names: its id, or a beginning of it that no other has.
 pub(crate) fn find(dir: &Path, word: &str) -> Result<Snapshot, CliError> {
-    let missing = || {
-        CliError::new(Code::NoSession, format!("there is no session {word}")).hint("baton session ls")
-    };
+    let missing =
+        || CliError::new(Code::NoSession, format!("there is no session {word}")).hint("baton session ls");
     let load = |id: SessionId| Snapshot::load(&dir.join(id.to_string())).map_err(|_| missing());
     if let Ok(id) = word.parse::<SessionId>() {
         return load(id);

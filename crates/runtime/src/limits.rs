@@ -195,3 +195,28 @@ pub const TERMINAL_BYTES_MAX: usize = 1 << 20;
 
 /// How long a terminal's program may run. It ends with its session before.
 pub const TERMINAL_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Largest `hooks.json`, in bytes. All the hooks below fit, with short commands.
+pub const HOOKS_FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// Most hooks: they run one after the other, after every batch of tools.
+pub const HOOKS_MAX: usize = 64;
+
+/// Longest name of a hook, in characters. It stands in events, logs and lists.
+pub const HOOK_NAME_CHARS_MAX: usize = 64;
+
+/// Most words of a hook's command, and the longest one in characters.
+pub const HOOK_WORDS_MAX: usize = 256;
+pub const HOOK_WORD_CHARS_MAX: usize = 4096;
+
+/// Most tools that a hook names, and the longest name in characters.
+pub const HOOK_TOOLS_MAX: usize = 64;
+pub const HOOK_TOOL_CHARS_MAX: usize = 128;
+
+/// How long a hook runs at most where it does not say, and the most that it can say, in milliseconds: two minutes and a day.
+pub const HOOK_TIMEOUT_MS: u64 = 120_000;
+pub const HOOK_TIMEOUT_MS_MAX: u64 = 86_400_000;
+
+/// Most attempts of a hook, and the longest wait between two of them in milliseconds. Whoever needs more has something to mend.
+pub const HOOK_ATTEMPTS_MAX: u64 = 10;
+pub const HOOK_DELAY_MS_MAX: u64 = 3_600_000;

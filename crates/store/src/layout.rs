@@ -23,6 +23,11 @@ impl Layout {
         self.root.join("baton.toml")
     }
 
+    /// What runs after tools.
+    pub fn hooks(&self) -> PathBuf {
+        self.root.join("hooks.json")
+    }
+
     pub fn events(&self) -> PathBuf {
         self.root.join("events")
     }

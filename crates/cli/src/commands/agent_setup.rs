@@ -58,7 +58,12 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui) -> Ended {
     let mut table = Table::new(&[("AGENT", left), ("HARNESS", left), ("ROLES", left), ("STARTED BY", left)]);
     for spec in specs.values() {
         let roles = spec.roles.join(",");
-        table.row(vec![spec.name.to_string(), spec.harness().to_owned(), roles, printable(&started_by(spec))]);
+        table.row(vec![
+            spec.name.to_string(),
+            spec.harness().to_owned(),
+            roles,
+            printable(&started_by(spec)),
+        ]);
     }
     ui.table(table)?;
     Ok(Exit::Ok)
@@ -74,7 +79,10 @@ pub(super) fn add(ctx: &Context, ui: &mut Ui, args: &AgentAdd) -> Ended {
     }
     let table = table_of(args);
     let before = std::fs::read_to_string(&path).unwrap_or_default();
-    let text = format!("{}{table}", if before.is_empty() || before.ends_with('\n') { before.clone() } else { before.clone() + "\n" });
+    let text = format!(
+        "{}{table}",
+        if before.is_empty() || before.ends_with('\n') { before.clone() } else { before.clone() + "\n" }
+    );
     // Read before it is written: what would not be understood never gets there.
     config::of_text(&text)?;
     let failed = |error: std::io::Error| CliError::io("write", &path, &error);
@@ -229,7 +237,10 @@ impl Talk<'_> {
                 Ok(Told::Ready(ready)) => {
                     let Ready { agent, can_load, mode, .. } = ready;
                     let took = began.elapsed().as_millis();
-                    found.good("handshake", format!("{} in {took} ms", agent.unwrap_or_else(|| "no name".into())));
+                    found.good(
+                        "handshake",
+                        format!("{} in {took} ms", agent.unwrap_or_else(|| "no name".into())),
+                    );
                     found.good("session", mode.map_or("no modes".to_owned(), |mode| format!("mode {mode}")));
                     found.good("resume", if can_load { "it can load a session" } else { "not offered" });
                     return true;
@@ -262,7 +273,8 @@ impl Talk<'_> {
             match self.next() {
                 Ok(Told::Text { text: more, is_thought: false }) => text.push_str(&more),
                 Ok(Told::TurnEnded { stop, .. }) => {
-                    return found.good("turn", format!("{stop}: {}", text.chars().take(80).collect::<String>()));
+                    return found
+                        .good("turn", format!("{stop}: {}", text.chars().take(80).collect::<String>()));
                 }
                 Ok(Told::TurnFailed(failure)) => return found.bad("turn", failure.message),
                 Ok(Told::Asked(asked)) => {
@@ -306,7 +318,8 @@ fn exit_words(exit: &ProcessExit) -> String {
 fn check_program(spec: &AgentSpec, command: &[String], found: &mut Found) {
     let path = spec.environment(own_variable).get("PATH").cloned().unwrap_or_default();
     let program = command.first().map(String::as_str).unwrap_or_default();
-    let is_there = |path: &Path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
+    let is_there =
+        |path: &Path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
     let at = match program.contains('/') {
         true => Some(std::path::PathBuf::from(program)).filter(|path| is_there(path)),
         false => std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| is_there(path)),

@@ -142,7 +142,9 @@ impl Follower {
     fn show_state(&mut self, ui: &mut Ui, value: &Value) -> Result<(), Stop> {
         let text = |key: &str| printable(value[key].as_str().unwrap_or_default());
         let line = match value["type"].as_str().unwrap_or_default() {
-            "state_changed" => return Ok(ui.detail(&format!("{} → {} ({})", text("from"), text("to"), text("reason")))),
+            "state_changed" => {
+                return Ok(ui.detail(&format!("{} → {} ({})", text("from"), text("to"), text("reason"))));
+            }
             "tool_lifecycle" | "hook_lifecycle" => {
                 let what = if value["hookName"].is_string() { "hook" } else { "tool" };
                 let name = if what == "hook" { text("hookName") } else { text("toolName") };
@@ -159,7 +161,8 @@ impl Follower {
                 format!("{what}  {}  ({})", text("title"), text("id"))
             }
             "permission_resolved" => {
-                let answer = value["answer"].as_str().map_or_else(|| value["answer"].to_string(), str::to_owned);
+                let answer =
+                    value["answer"].as_str().map_or_else(|| value["answer"].to_string(), str::to_owned);
                 format!("answered  {}  by {}", printable(&answer), text("by"))
             }
             other => printable(other),

@@ -93,7 +93,14 @@ impl House {
     }
 }
 
-fn end(ui: &mut Ui, owner: Arc<Owner>, scheduler: JoinHandle<()>, watch: Watch, checks: Checks, mut told: Told) {
+fn end(
+    ui: &mut Ui,
+    owner: Arc<Owner>,
+    scheduler: JoinHandle<()>,
+    watch: Watch,
+    checks: Checks,
+    mut told: Told,
+) {
     owner.wake.end();
     let _ = scheduler.join();
     owner.crew.end_all();

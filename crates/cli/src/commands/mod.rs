@@ -11,11 +11,13 @@ mod doctor;
 mod event_row;
 mod events;
 mod exit_signal;
-mod follow;
 mod explain;
+mod follow;
+mod hooks;
 mod house;
 mod init;
 mod man;
+mod mcp;
 mod mock_agent;
 mod notify;
 mod replay;
@@ -29,7 +31,7 @@ mod task;
 mod trace;
 mod verify;
 
-use crate::args::{Agent, Command, Config};
+use crate::args::{Agent, Command, Config, Hooks};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
@@ -64,6 +66,8 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),
+        Some(Command::Hooks(Hooks::Check)) => hooks::check(ctx, ui),
+        Some(Command::Mcp(args)) => mcp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),
         Some(Command::Explain(args)) => explain::run(ui, &args),
         Some(Command::Completions(args)) => completions::run(ui, &args),

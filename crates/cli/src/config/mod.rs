@@ -22,7 +22,9 @@ pub(crate) use baton_core::duration::parse as parse_duration;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting, did_you_mean};
 pub(crate) use schema::schema;
-pub(crate) use settings::{Agent, Api, ExecProfile, Harness, OnFailure, Settings, Workspace as AgentWorkspace};
+pub(crate) use settings::{
+    Agent, Api, ExecProfile, Harness, OnFailure, Settings, Workspace as AgentWorkspace,
+};
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::{Value, quoted_key};
 pub(crate) use variables::misspelt;

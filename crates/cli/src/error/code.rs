@@ -42,6 +42,7 @@ macro_rules! codes {
 }
 
 codes! {
+    HooksFile "H001" Usage,
     NoLedger "L001" NotFound,
     LedgerExists "L002" Refused,
     LockHeld "L003" Conflict,

@@ -5,16 +5,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_runtime::Engine;
 use baton_core::protocol::exit_signal::parse_flag;
+use baton_runtime::Engine;
 use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
 use baton_runtime::session::Broker;
 use baton_runtime::work::Crew;
 use baton_store::{Layout, Workspace};
 
-use crate::config::{Flag, Resolved, TABLE, Value};
 use crate::commands::EXIT_SWITCH;
+use crate::config::{Flag, Resolved, TABLE, Value};
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::sessions;
@@ -54,7 +54,7 @@ impl Owner {
             TABLE.iter().filter_map(|key| Some((key.path(), config.get(key)?.value.clone()))).collect();
         let settings = config.settings();
         let occupancy = Occupancy::new(engine.ground().workspace.clone());
-        let broker = sessions::broker(ctx, &workspace, &engine, &settings, Vec::new())?;
+        let broker = sessions::broker(ctx, &workspace, &engine, &settings)?;
         let max_concurrent = settings.scheduler.max_concurrent as usize;
         let heeds_signals = parse_flag(ctx.own_variable(EXIT_SWITCH).as_deref());
         let crew = Crew::new(

@@ -29,6 +29,8 @@ mod help;
 #[cfg(test)]
 mod hints;
 #[cfg(test)]
+mod hooks;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod hostile_tasks;
@@ -36,6 +38,10 @@ mod hostile_tasks;
 mod init;
 #[cfg(test)]
 mod leases;
+#[cfg(test)]
+mod mcp;
+#[cfg(test)]
+mod mcp_client;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

@@ -73,6 +73,7 @@ words!(
         HookExecutionFailed = "hook_execution_failed",
         StreamingFailed = "streaming_failed",
         HookConfigInvalid = "hook_config_invalid",
+        HookConfigReadFailed = "hook_config_read_failed",
     }
 );
 

@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn one_task_at_a_time_where_the_workspace_is_shared() {
-        let tasks = || vec![new("a", Priority::Normal), new("b", Priority::Normal), new("c", Priority::Normal)];
+        let tasks =
+            || vec![new("a", Priority::Normal), new("b", Priority::Normal), new("c", Priority::Normal)];
         let shared = Willing { is_shared: true, ..agent("x", &[], 9) };
         check(&board(tasks()), std::slice::from_ref(&shared), &load(9), &[("a", "x")]);
         let apart = agent("y", &[], 9);

@@ -38,11 +38,23 @@ pub struct AgentSpec {
 /// How an agent is driven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Drive {
-    Acp { command: Vec<String> },
-    Exec { command: Vec<String>, profile: Profile },
-    Llm { api: Api, base_url: Option<String>, model: String, api_key_env: Option<String> },
+    Acp {
+        command: Vec<String>,
+    },
+    Exec {
+        command: Vec<String>,
+        profile: Profile,
+    },
+    Llm {
+        api: Api,
+        base_url: Option<String>,
+        model: String,
+        api_key_env: Option<String>,
+    },
     /// The built-in agent; the command that starts it.
-    Mock { command: Vec<String> },
+    Mock {
+        command: Vec<String>,
+    },
 }
 
 /// How long is waited for an agent.

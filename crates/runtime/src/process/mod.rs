@@ -122,6 +122,11 @@ impl Command {
         Ok(Ran { ended, output, took: started.elapsed(), copy_failed })
     }
 
+    /// Whether its program is there and may be run, as far as can be seen before.
+    pub fn is_found(&self) -> bool {
+        self.words.first().is_some_and(|program| self.is_runnable(program))
+    }
+
     /// Starts it with one pipe for both of its outputs, so that they stay in order.
     fn spawn(&self) -> Result<(Child, PipeReader), Error> {
         let (program, arguments) = self.words.split_first().ok_or(Error::Empty)?;

@@ -5,17 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::Timestamp;
 use baton_core::ids::{SessionId, StreamId};
+use baton_core::moment::Ids;
 use baton_core::protocol::scan::Found;
 use baton_core::session::{
     Answer, Cause, Clue, Decision, Ended, Evidence, Input, Machine, PermissionKind, ProcessEnd, RetryTarget,
-    Rules, SessionEndedData, StateKind, Stated, View,
+    Rules, SessionEndedData, SessionError, SessionEvent, StateKind, Stated, View,
 };
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -30,6 +31,7 @@ use crate::clock::Clock;
 use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
+use crate::telemetry::{Observer, metrics};
 use crate::tools::tree_change::Look;
 use crate::tools::{ToolRan, ToolRunner};
 
@@ -63,6 +65,8 @@ pub struct Start {
     pub tools: Option<Arc<ToolRunner>>,
     /// Whether somebody is asked before a tool of Baton's own changes something.
     pub asks_before_tools: bool,
+    /// What is wrong from the beginning, and stops nobody.
+    pub faults: Vec<SessionError>,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
     /// Gets every exit signal that the agent's text holds, while it comes. Called by the session's own thread, which it must not wait for.
@@ -100,7 +104,11 @@ pub enum Ask {
         text: String,
         answer: SyncSender<Answer>,
     },
-    Permit { id: String, answer: Answer, by: String },
+    Permit {
+        id: String,
+        answer: Answer,
+        by: String,
+    },
     RetryTool(baton_core::ids::ToolRunId),
     RetryHook(baton_core::ids::HookRunId),
 }
@@ -176,7 +184,8 @@ impl Actor {
         let (mailbox, letters) = sync_channel(MAILBOX_MAX);
         let feed = Arc::new(Feed::default());
         let view = Arc::<Mutex<View>>::default();
-        let handle = Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone(), view: view.clone() };
+        let handle =
+            Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone(), view: view.clone() };
         let running = Running::new(start, mailbox, feed, view);
         std::thread::Builder::new().name("session".into()).spawn(move || running.run(&letters, ended))?;
         Ok(handle)
@@ -228,12 +237,14 @@ pub(super) struct Running {
     /// Whether it is ended for what it did, whoever asks for its end besides.
     pub(super) is_condemned: bool,
     pub(super) ended: Option<SessionEndedData>,
+    telemetry: Observer,
 }
 
 impl Running {
     fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>, view: Arc<Mutex<View>>) -> Self {
         Running {
             machine: Machine::new(start.id, start.rules.clone()),
+            telemetry: Observer::new(start.id, metrics()),
             start,
             view,
             mailbox,
@@ -293,6 +304,14 @@ impl Running {
         let cwd = workspace.display().to_string();
         let fields = json!({"agent": agent, "harness": harness, "cwd": cwd, "wall": wall});
         self.start.recorder.note("session.started", object(fields), self.moment())?;
+        let (moment, faults) = (self.moment(), std::mem::take(&mut self.start.faults));
+        let mut ids = Ids::new(moment);
+        let stated = faults.into_iter().map(|fault| Stated {
+            id: ids.event(),
+            at: moment.now,
+            event: SessionEvent::Error(fault),
+        });
+        self.declare(&stated.collect::<Vec<_>>())?;
         self.decide(Input::Spawn)
     }
 
@@ -302,18 +321,26 @@ impl Running {
 
     /// Decides on one input, records what follows, tells it and does it.
     pub(super) fn decide(&mut self, input: Input) -> Result<(), AppendError> {
+        self.telemetry.hear(&input);
         let Decision { events, effects } = self.machine.handle(self.start.id, input, self.moment());
-        self.start.recorder.record(&events)?;
-        for stated in &events {
-            self.view.lock().unwrap_or_else(PoisonError::into_inner).apply(&stated.event);
-            self.feed.push(Channel::State, self.state_event(stated));
-        }
+        self.declare(&events)?;
         for effect in effects {
             self.act(effect)?;
         }
         self.watch_silence();
         if self.machine.waits_for().is_none() {
             self.retry = None;
+        }
+        Ok(())
+    }
+
+    /// Records what has become true, then tells it.
+    fn declare(&mut self, events: &[Stated]) -> Result<(), AppendError> {
+        self.start.recorder.record(events)?;
+        for stated in events {
+            self.view.lock().unwrap_or_else(PoisonError::into_inner).apply(&stated.event);
+            self.telemetry.observe(stated);
+            self.feed.push(Channel::State, self.state_event(stated));
         }
         Ok(())
     }
@@ -409,6 +436,7 @@ impl Running {
         self.ended = Some(data.clone());
         let message = data.message.clone().unwrap_or_default();
         self.decide(Input::HarnessExited { code, message })?;
+        self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
         self.start.recorder.note("session.ended", fields, self.moment())?;
         self.start.recorder.close(data.reason.as_str(), self.moment())

@@ -9,7 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
-use baton_core::session::{EndReason, Hook, Rules, SessionEndedData, ToolsBy, View};
+use baton_core::session::{
+    EndReason, ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View,
+};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
@@ -19,9 +21,10 @@ use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::{Surroundings, spawner};
 use super::transcript::Transcript;
-use crate::harness::{AgentSpec, Drive};
-use crate::tools::{ToolRunner, ToolSettings};
 use crate::clock::Clock;
+use crate::harness::{AgentSpec, Drive};
+use crate::hooks::HooksError;
+use crate::tools::{ToolRunner, ToolSettings};
 
 /// What sessions stand on.
 pub struct Setting {
@@ -34,7 +37,8 @@ pub struct Setting {
     pub boot: String,
     pub agents: BTreeMap<AgentName, AgentSpec>,
     pub bounds: SessionBounds,
-    pub hooks: Vec<Hook>,
+    /// Where the hooks are configured: read once, as long as this lives.
+    pub hooks: Result<Vec<Hook>, HooksError>,
     pub surroundings: Surroundings,
 }
 
@@ -202,15 +206,21 @@ impl Broker {
         let io = |error| NotBegun::Io(dir.clone(), error);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io)?;
         let Setting { journal, key, clock, bounds, hooks, boot, .. } = &self.setting;
-        let recorder =
-            Recorder::open(journal.clone(), key.clone(), id, begin.bound.clone(), clock.moment())?;
+        let recorder = Recorder::open(journal.clone(), key.clone(), id, begin.bound.clone(), clock.moment())?;
         let bound = begin.bound.as_ref();
         let snapshot = Snapshot {
             task: bound.map(|bound| bound.task.clone()),
             run: bound.map(|bound| bound.run),
             fence: bound.map(|bound| bound.fence),
             resumes: begin.resumes,
-            ..Snapshot::new(id, begin.agent.clone(), spec.harness(), recorder.trace(), begin.cwd.clone(), clock.now())
+            ..Snapshot::new(
+                id,
+                begin.agent.clone(),
+                spec.harness(),
+                recorder.trace(),
+                begin.cwd.clone(),
+                clock.now(),
+            )
         };
         snapshot.save(&dir).map_err(io)?;
         mark_live(&self.setting.dir, id).map_err(io)?;
@@ -219,7 +229,7 @@ impl Broker {
             Drive::Llm { .. } => ToolsBy::Baton,
             Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
         };
-        let mut rules = Rules::new(tools_by, hooks.clone());
+        let mut rules = Rules::new(tools_by, hooks.clone().unwrap_or_default());
         rules.permission_ms = i64::try_from(bounds.permission_timeout.as_millis()).unwrap_or(i64::MAX);
         let start = Start {
             id,
@@ -243,6 +253,7 @@ impl Broker {
             spawn: spawner(self, spec, id, &dir, &begin, load, &tools),
             asks_before_tools: matches!(spec.drive, Drive::Llm { .. }) && spec.mode.as_deref() == Some("ask"),
             tools: Some(tools),
+            faults: hooks.as_ref().err().map(unusable).into_iter().collect(),
             signals: begin.signals.take(),
             dir: dir.clone(),
             snapshot,
@@ -304,7 +315,11 @@ impl Broker {
 
     /// What is known of every session that ever was, the newest first.
     pub fn all(dir: &Path) -> Vec<Snapshot> {
-        ids_in(dir).into_iter().rev().filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok()).collect()
+        ids_in(dir)
+            .into_iter()
+            .rev()
+            .filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok())
+            .collect()
     }
 
     /// The last session of an agent on a task, where Baton's end cut it short and it may be gone on with.
@@ -397,6 +412,12 @@ fn mark_live(dir: &Path, id: SessionId) -> io::Result<()> {
 pub(super) fn unmark_live(dir: &Path, id: SessionId) {
     // One that stays is looked at once more by whoever opens next.
     let _ = fs::remove_file(live_dir(dir).join(id.to_string()));
+}
+
+/// Hooks that cannot be read are told of at the beginning of every session, which goes on without them.
+fn unusable(error: &HooksError) -> SessionError {
+    let (code, message) = (error.code, error.message.clone());
+    SessionError { code, message, retryable: false, source: ErrorSource::Orchestrator }
 }
 
 /// Where the programs of a session's tools write beside their work; gone with the session.

@@ -12,11 +12,11 @@ use baton_store::tasks::fold::LINES_AT_ONCE;
 use baton_store::{History, ReadError};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::actor::object;
 use super::broker::{ids_in, live_dir, unmark_live};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::SESSION_VARIABLE;
-use super::actor::object;
 use crate::engine::{Engine, Fault};
 use crate::process::end_leftovers;
 
@@ -92,9 +92,12 @@ fn end_one(engine: &Engine, mut snapshot: Snapshot, folder: &Path) -> Result<(),
         leader.map(|leader| kill_process_group(leader, Signal::TERM));
     }
     end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVER_GRACE);
-    let bound = snapshot.task.clone().zip(snapshot.run).zip(snapshot.fence).map(|((task, run), fence)| {
-        Bound { task, run, fence, trace: snapshot.trace }
-    });
+    let bound = snapshot
+        .task
+        .clone()
+        .zip(snapshot.run)
+        .zip(snapshot.fence)
+        .map(|((task, run), fence)| Bound { task, run, fence, trace: snapshot.trace });
     if snapshot.ended.is_none() {
         let view = view(&*ground.journal, &snapshot)?;
         let trace = snapshot.continued.unwrap_or(snapshot.trace);

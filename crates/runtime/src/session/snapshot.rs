@@ -5,9 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use baton_core::Timestamp;
 use baton_core::ids::{AgentName, RunId, SessionId, TaskId, TraceId};
 use baton_core::session::SessionEndedData;
-use baton_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::SNAPSHOT_BYTES_MAX;
@@ -69,7 +69,14 @@ const NAME: &str = "session.json";
 
 impl Snapshot {
     /// A session that is about to begin.
-    pub fn new(id: SessionId, agent: AgentName, harness: &str, trace: TraceId, cwd: PathBuf, at: Timestamp) -> Self {
+    pub fn new(
+        id: SessionId,
+        agent: AgentName,
+        harness: &str,
+        trace: TraceId,
+        cwd: PathBuf,
+        at: Timestamp,
+    ) -> Self {
         Snapshot {
             v: 1,
             id,

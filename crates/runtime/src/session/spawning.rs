@@ -5,16 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use baton_core::ids::SessionId;
 use crate::tools::{Definition, ToolRunner, definitions};
+use baton_core::ids::SessionId;
 
 use super::actor::Spawn;
 use super::broker::{Begin, Broker};
 use crate::agent::{Launch, RotatingFile};
-use crate::harness::{AgentSpec, Drive, Harness};
 use crate::harness::acp::{AcpHarness, McpServer, Setup};
 use crate::harness::exec::ExecHarness;
 use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup, ToolDefinition};
+use crate::harness::{AgentSpec, Drive, Harness};
 
 /// The variable that every process of a session has: by it what outlived Baton is found.
 pub const SESSION_VARIABLE: &str = "BATON_SESSION_ID";

@@ -112,13 +112,14 @@ impl Crew {
             resumes,
         };
         let telling = attempt.clone();
-        let live = match self.broker.begin(begin, Box::new(move |data, _| telling.session_ended(data.clone()))) {
-            Ok(live) => live,
-            Err(why) => {
-                self.give_back(&attempt, &why)?;
-                return Err(why.into());
-            }
-        };
+        let live =
+            match self.broker.begin(begin, Box::new(move |data, _| telling.session_ended(data.clone()))) {
+                Ok(live) => live,
+                Err(why) => {
+                    self.give_back(&attempt, &why)?;
+                    return Err(why.into());
+                }
+            };
         attempt.set_live(live);
         self.attempts().insert(task.clone(), attempt.clone());
         let (crew, working) = (self.clone(), attempt.clone());
@@ -171,7 +172,8 @@ impl Crew {
     fn place(&self, task: &TaskId, is_apart: bool, session: SessionId) -> Result<Place, NotStarted> {
         if is_apart {
             let opened = self.worktrees.open(task);
-            let dir = opened.map_err(|error| NotStarted::Worktree { task: task.clone(), why: error.to_string() })?;
+            let dir = opened
+                .map_err(|error| NotStarted::Worktree { task: task.clone(), why: error.to_string() })?;
             return Ok(Place { dir, guard: None });
         }
         let dir = self.workspace.dir().to_owned();
@@ -195,7 +197,8 @@ impl Crew {
 
     /// Removes what tasks that are done no longer need.
     pub(crate) fn tidy(&self, task: &TaskId) {
-        let is_done = self.engine.look(|board| board.get(task).is_some_and(|task| task.status == Status::Done));
+        let is_done =
+            self.engine.look(|board| board.get(task).is_some_and(|task| task.status == Status::Done));
         if !matches!(is_done, Ok(true)) {
             return;
         }

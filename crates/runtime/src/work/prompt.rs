@@ -64,7 +64,9 @@ fn how_to_end(task: &Task, spec: &AgentSpec) -> String {
     }
     let tool = "report_completion with the outcome done, partial, needs_review or blocked, and a summary";
     match spec.mcp {
-        true => format!("When you are done, call Baton's tool {tool}. Without a report the task goes to a person."),
+        true => format!(
+            "When you are done, call Baton's tool {tool}. Without a report the task goes to a person."
+        ),
         false => "When you are done, say in a few words what you did; a person looks at it.".to_owned(),
     }
 }

@@ -11,8 +11,8 @@ use baton_core::task::{Outcome as Reported, Task};
 use serde_json::Value;
 
 use super::{Crew, prompt};
-use crate::harness::AgentSpec;
 use crate::engine::{Fault, From};
+use crate::harness::AgentSpec;
 use crate::limits::{ATTEMPT_LOOK, LEASE_LOOK};
 use crate::session::{Ask, Bound, Live, Next, token};
 
@@ -314,7 +314,9 @@ impl Attempt {
         });
         let report = report.ok().flatten();
         let (ending, outcome, why) = match watched {
-            Watched::Lost => return end(Outcome::Lost, Some("the lease is not this attempt's any more".into())),
+            Watched::Lost => {
+                return end(Outcome::Lost, Some("the lease is not this attempt's any more".into()));
+            }
             Watched::Leaving => (Ending::Stopped, Outcome::Stopped, Some("Baton ended".to_owned())),
             Watched::Stopped => (Ending::Stopped, Outcome::Stopped, None),
             Watched::Finished => {
@@ -352,7 +354,10 @@ impl Attempt {
             fence: self.bound.fence,
             ending,
             result: None,
-            termination: ended.as_ref().and_then(|data| serde_json::to_value(data).ok()).unwrap_or(Value::Null),
+            termination: ended
+                .as_ref()
+                .and_then(|data| serde_json::to_value(data).ok())
+                .unwrap_or(Value::Null),
         };
         if let Err(fault) = crew.engine.session_end(&session_ended) {
             crew.notice(format!("{}: the end of its session was not taken in: {fault}", self.bound.task));

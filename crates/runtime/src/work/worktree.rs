@@ -57,7 +57,8 @@ impl Worktrees {
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
         // A folder that somebody removed by hand is still known to git.
         self.git(&["worktree", "prune"])?;
-        let has_branch = self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
+        let has_branch =
+            self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
         match has_branch {
             true => self.git(&["worktree", "add", "--", &shown, &branch])?,
             false => self.git(&["worktree", "add", "-b", &branch, "--", &shown])?,
@@ -72,7 +73,8 @@ impl Worktrees {
             return Ok(Removed::None);
         }
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
-        let status = self.git_in(&path, &["status", "--porcelain", "--untracked-files=all", "--ignored=no"])?;
+        let status =
+            self.git_in(&path, &["status", "--porcelain", "--untracked-files=all", "--ignored=no"])?;
         if !status.trim().is_empty() {
             return Ok(Removed::Kept(format!("{shown} has work that is not committed")));
         }

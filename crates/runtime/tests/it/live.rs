@@ -71,6 +71,7 @@ impl Live {
             boot: "boot".into(),
             tools: None,
             asks_before_tools: false,
+            faults: Vec::new(),
             clock,
             spawn: Box::new(move |tell| spawn(place, tell)),
             signals: Some(Box::new(move |signal| found.lock().unwrap().push(signal))),

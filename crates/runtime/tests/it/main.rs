@@ -18,4 +18,5 @@ mod session;
 mod session_tools;
 mod sim;
 mod support;
+mod telemetry;
 mod world;

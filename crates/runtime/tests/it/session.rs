@@ -15,7 +15,7 @@ use baton_runtime::clock::{Clock as _, SystemClock};
 use baton_runtime::harness::Harness;
 use baton_runtime::harness::acp::{AcpHarness, Setup};
 use baton_runtime::session::{
-    Actor, Ask, Channel, Deadlines, Handle, Next, Recorder, Spawn, Snapshot, Start, Transcript, path_in,
+    Actor, Ask, Channel, Deadlines, Handle, Next, Recorder, Snapshot, Spawn, Start, Transcript, path_in,
 };
 use serde_json::Value;
 
@@ -106,6 +106,7 @@ impl Live {
             clock,
             tools: None,
             asks_before_tools: false,
+            faults: Vec::new(),
             spawn: Box::new(|_| Err(std::io::ErrorKind::Unsupported.into())),
             signals: None,
         };
@@ -116,8 +117,16 @@ impl Live {
         Live { bench, handle, ended, dir, seen: std::cell::Cell::new(0) }
     }
 
-    fn new() -> Live {
-        Live::with(Vec::new(), patient(), &["sh", "-c", AGENT])
+    pub(crate) fn new() -> Live {
+        Live::hooked(Vec::new())
+    }
+
+    pub(crate) fn hooked(hooks: Vec<Hook>) -> Live {
+        Live::with(hooks, patient(), &["sh", "-c", AGENT])
+    }
+
+    pub(crate) fn id(&self) -> String {
+        self.handle.id().to_string()
     }
 
     /// Waits for the next item of the feed that this is true of.

@@ -107,7 +107,15 @@ impl Harness for Model {
     fn stop(&mut self) {
         let process = ProcessEnd::Exited(0);
         let (took, stderr) = (Duration::ZERO, None);
-        let exit = Exit { process, is_asked: true, stderr, took, max_rss_bytes: None, cpu_ms: None };
+        let exit = Exit {
+            process,
+            is_asked: true,
+            stderr,
+            took,
+            max_rss_bytes: None,
+            cpu_ms: None,
+            is_memory_short: false,
+        };
         self.tell(vec![Told::Exited(Box::new(exit))]);
     }
 

@@ -18,9 +18,7 @@ use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::input::read_text;
 use crate::limits::{QUESTION_WAIT, SERVE_START_WAIT, SOCKET_RETRY_MS};
-use crate::session_args::{
-    Permit, RetryHook, RetryTool, SessionAsk, SessionOne, SessionSend, SessionStart,
-};
+use crate::session_args::{Permit, RetryHook, RetryTool, SessionAsk, SessionOne, SessionSend, SessionStart};
 use crate::sessions::{self, own_program};
 use crate::ui::Ui;
 
@@ -34,7 +32,8 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
         None => owner.engine.ground().workspace.clone(),
     };
     let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
-    let begin = Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume, signals: None };
+    let begin =
+        Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume, signals: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
     let id = live.handle.id();
     wait_until_ready(&live);
@@ -70,7 +69,10 @@ fn wait_until_ready(live: &Live) {
     }
     if live.handle.state() == StateKind::Stopped {
         // What is kept of its end is written before this.
-        while !matches!(live.handle.feed().after(u64::MAX, Duration::from_secs(1)), baton_runtime::session::Next::Over) {}
+        while !matches!(
+            live.handle.feed().after(u64::MAX, Duration::from_secs(1)),
+            baton_runtime::session::Next::Over
+        ) {}
     }
 }
 
@@ -151,12 +153,15 @@ pub(super) fn permit(ctx: &Context, ui: &mut Ui, args: Permit) -> Ended {
         "deny" => Answer::Deny,
         _ => Answer::Text(args.answer),
     };
-    let is_question = live.handle.view().permissions.iter().any(|asked| {
-        asked.id == args.request && asked.kind == baton_core::session::PermissionKind::Question
-    });
+    let is_question =
+        live.handle.view().permissions.iter().any(|asked| {
+            asked.id == args.request && asked.kind == baton_core::session::PermissionKind::Question
+        });
     if matches!(answer, Answer::Text(_)) && !is_question {
         let what = format!("{}: expected allow or deny; only a question is answered by a text", args.request);
-        return Err(CliError::new(Code::Value, what).hint(format!("baton session show {}", live.handle.id())).into());
+        return Err(CliError::new(Code::Value, what)
+            .hint(format!("baton session show {}", live.handle.id()))
+            .into());
     }
     let answer = match answer {
         Answer::Allow if is_question => Answer::Text("allow".to_owned()),

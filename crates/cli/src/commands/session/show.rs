@@ -53,8 +53,14 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
         return Ok(Exit::Ok);
     }
     let left = Align::Left;
-    let mut table =
-        Table::new(&[("SESSION", left), ("AGENT", left), ("STATE", left), ("STARTED", left), ("TASK", left), ("END", left)]);
+    let mut table = Table::new(&[
+        ("SESSION", left),
+        ("AGENT", left),
+        ("STATE", left),
+        ("STARTED", left),
+        ("TASK", left),
+        ("END", left),
+    ]);
     let now: Timestamp = clock::now();
     for (snapshot, state) in rows {
         let end = snapshot.ended.as_ref().map_or_else(String::new, |data| match &data.message {
@@ -100,7 +106,11 @@ pub(super) fn to_json(snapshot: &Snapshot, seen: &View) -> Value {
         "toolRuns": seen.tool_runs,
         "hookRuns": seen.hook_runs,
     });
-    put(&mut object, "lastError", seen.last_error.as_ref().and_then(|error| serde_json::to_value(error).ok()));
+    put(
+        &mut object,
+        "lastError",
+        seen.last_error.as_ref().and_then(|error| serde_json::to_value(error).ok()),
+    );
     put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
     put(&mut object, "pid", snapshot.process.as_ref().map(|process| process.pid.into()));
     put(&mut object, "program", snapshot.program.clone().map(Value::String));
@@ -161,9 +171,10 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
 
 fn ending(ui: &mut Ui, data: &baton_core::session::SessionEndedData) -> Result<(), Stop> {
     let lines = ending_lines(data);
-    lines.iter().enumerate().try_for_each(|(i, line)| {
-        ui.line(&format!("{:<10} {line}", if i == 0 { "ended" } else { "" }))
-    })
+    lines
+        .iter()
+        .enumerate()
+        .try_for_each(|(i, line)| ui.line(&format!("{:<10} {line}", if i == 0 { "ended" } else { "" })))
 }
 
 fn lifecycle(name: &str, status: &str, attempt: u32, error: Option<&str>) -> String {

@@ -170,8 +170,14 @@ impl Desk {
     fn ends(&mut self, id: &TaskId, ending: Ending) -> AfterSession {
         let lease = self.board.get(id).unwrap().lease.clone().unwrap();
         let termination = json!({"exitCode": 3});
-        let ended =
-            SessionEnded { task: id.clone(), run: lease.run, fence: lease.fence, ending, result: None, termination };
+        let ended = SessionEnded {
+            task: id.clone(),
+            run: lease.run,
+            fence: lease.fence,
+            ending,
+            result: None,
+            termination,
+        };
         let moment = self.moment();
         let after = self.board.session_end(&ended, self.rules, moment).unwrap();
         if let AfterSession::Decided(decided) = &after {
