@@ -11,7 +11,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use baton_core::Durability;
+use baton_core::event::Actor;
 use baton_core::limits::LOCK_WAIT_MS;
+use baton_core::task::decide::{executor, operator};
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
@@ -22,7 +24,7 @@ use crate::error::{CliError, Code, Stop};
 use crate::input::file::Named;
 use crate::limits::{HOLD_MS_MAX, LIVE_RETRIES, LIVE_RETRY_MS, SOCKET_RETRY_MS};
 use crate::serve::call::Rest;
-use crate::serve::{Feeding, HandOver, Owner, socket};
+use crate::serve::{Acting, Feeding, HandOver, Owner, socket};
 use crate::ui::Ui;
 use crate::ui::shell;
 use crate::ui::text::count;
@@ -89,6 +91,7 @@ pub(crate) struct Context {
     /// Everything that was read of it, where that is known: with it the command can still be handed over.
     taken: RefCell<Option<Vec<u8>>>,
     is_fed: bool,
+    acting: Option<Acting>,
     /// While this holds, Ctrl-C ends the process at once.
     pub(crate) ends_at_once: Arc<AtomicBool>,
 }
@@ -101,6 +104,8 @@ pub(crate) struct Caller {
     pub(crate) owner: Arc<Owner>,
     /// Whether its standard input is what the command reads, whatever file it names.
     pub(crate) is_fed: bool,
+    /// The agent that it is, where it is a process of a session.
+    pub(crate) acting: Option<Acting>,
 }
 
 impl Context {
@@ -112,14 +117,26 @@ impl Context {
         caller: Option<Caller>,
         ends_at_once: Arc<AtomicBool>,
     ) -> Self {
-        let (env, here, owner, is_fed) = match caller {
-            Some(Caller { env, here, owner, is_fed }) => (env, Some(here), Some(owner), is_fed),
-            None => (Environment::default(), None, None, stdin.is_fed()),
+        let (env, here, owner, is_fed, acting) = match caller {
+            Some(Caller { env, here, owner, is_fed, acting }) => {
+                (env, Some(here), Some(owner), is_fed, acting)
+            }
+            None => (Environment::default(), None, None, stdin.is_fed(), None),
         };
         let given = data_dir.or_else(|| env.path("BATON_DATA_DIR"));
         let has_begun = Cell::new(false);
         let taken = RefCell::new(None);
-        Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, ends_at_once }
+        Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, acting, ends_at_once }
+    }
+
+    /// The agent that gives the command from within its session; nobody, where a person gives it.
+    pub(crate) fn acting(&self) -> Option<&Acting> {
+        self.acting.as_ref()
+    }
+
+    /// Who acts: the agent of a session, or the person at the terminal.
+    pub(crate) fn actor(&self) -> Actor {
+        self.acting.as_ref().map_or_else(operator, |acting| executor(&acting.agent))
     }
 
     /// A variable of this very process, also where it serves another: a switch of whoever decides.

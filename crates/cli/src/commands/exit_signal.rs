@@ -95,7 +95,9 @@ fn submit(ctx: &Context, ui: &mut Ui, args: &ExitSubmit) -> Ended {
             return Ok(ended);
         }
     };
-    let from = From { session: args.session.clone(), agent: args.agent.clone(), fence: args.fence };
+    let acting = ctx.acting().map(|acting| acting.agent.clone());
+    let agent = acting.or_else(|| args.agent.clone());
+    let from = From { session: args.session.clone(), agent, fence: args.fence };
     let tasks = ctx.tasks(ui)?;
     let answer = tasks.look(|board| find(board, &args.task)).map_err(Stop::from).and_then(|found| {
         let id = found?;

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::input::read_bytes;
+use crate::serve::Acting;
 use crate::task_args::Send;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
@@ -24,6 +25,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
     let bytes = read_bytes(ctx, &args.file, ENVELOPE_BYTES_MAX as u64 + 1)?;
     if !ui.json && bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(nothing_came(ctx, ui, &args.file).into());
+    }
+    if let Some(acting) = ctx.acting() {
+        expect_sender(acting, &bytes)?;
     }
     let tasks = ctx.tasks(ui)?;
     let sent = tasks.send(&bytes).map_err(Into::into);
@@ -64,6 +68,16 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
         }
     }
     Ok(if sent.rejected.is_none() { Exit::Ok } else { Exit::Refused })
+}
+
+/// A process of a session speaks for its own agent, whatever it writes.
+fn expect_sender(acting: &Acting, bytes: &[u8]) -> Result<(), CliError> {
+    let Ok(message) = baton_core::protocol::read(bytes) else { return Ok(()) };
+    if message.from == acting.agent {
+        return Ok(());
+    }
+    let what = format!("fromAgent: expected {}, got {}", acting.agent, message.from);
+    Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.session)))
 }
 
 /// A person who sends nothing is shown what a message looks like; programs get the answer that the protocol has for it.

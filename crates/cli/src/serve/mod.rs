@@ -4,11 +4,13 @@
 //! ([`socket`]); the owner ([`owner`]) runs the very same command with them ([`server`]) and answers with the exit code, which the caller ends
 //! with ([`call`]). So every command is written once.
 
+mod acting;
 pub(crate) mod call;
 pub(crate) mod frame;
 pub(crate) mod owner;
 pub(crate) mod server;
 pub(crate) mod socket;
 
+pub(crate) use acting::Acting;
 pub(crate) use call::{Feeding, HandOver};
 pub(crate) use owner::Owner;

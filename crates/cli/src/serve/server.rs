@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::acting::Acting;
 use super::frame::{self, BEGUN, Request};
 use super::owner::Owner;
 use super::socket::{Listening, is_ours};
@@ -150,9 +151,10 @@ fn answer(owner: &Arc<Owner>, stream: UnixStream) {
         return;
     }
     let stream = Arc::new(stream);
+    let acting = Acting::of(&stream, &owner.broker);
     let taken = frame::receive(&stream).and_then(|(request, fds)| {
         let console = Console::of(fds, request.is_terminal, stream.clone());
-        Call::read(owner, request, console)
+        Call::read(owner, request, console, acting)
     });
     let call = match taken {
         Ok(call) => call,
@@ -174,14 +176,22 @@ struct Call {
 }
 
 impl Call {
-    fn read(owner: &Arc<Owner>, request: Request, console: Console) -> Result<Call, CliError> {
+    fn read(
+        owner: &Arc<Owner>,
+        request: Request,
+        console: Console,
+        acting: Option<Acting>,
+    ) -> Result<Call, CliError> {
         let cli = help::parse(&request.argv)
             .map_err(|error| CliError::new(Code::NotServed, error.to_string().trim_end()))?;
         if !is_taken(cli.command.as_ref()) {
             return Err(CliError::new(Code::NotServed, "this command is not done by another process"));
         }
+        if let Some(acting) = &acting {
+            acting.expect_may(cli.command.as_ref())?;
+        }
         let env = Environment { captured: Some(request.env) };
-        let caller = Caller { env, here: request.here, owner: owner.clone(), is_fed: request.is_fed };
+        let caller = Caller { env, here: request.here, owner: owner.clone(), is_fed: request.is_fed, acting };
         Ok(Call { cli, caller, console })
     }
 

@@ -61,11 +61,15 @@ mod prove;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod saves;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod serve_tasks;
+#[cfg(test)]
+mod sessions;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

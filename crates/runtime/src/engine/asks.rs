@@ -43,9 +43,14 @@ const INLINE_DEPTH_MAX: usize = 24;
 impl Engine {
     /// Makes a task.
     pub fn create(&self, new: &New) -> Result<(Task, Papers), Fault> {
+        self.create_as(new, &operator())
+    }
+
+    /// The same, for somebody else.
+    pub fn create_as(&self, new: &New, by: &Actor) -> Result<(Task, Papers), Fault> {
         let mut state = self.ready()?;
         let moment = self.ground.clock.moment();
-        let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, &operator(), moment)?))?;
+        let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, by, moment)?))?;
         self.shown(&mut state, &id)
     }
 
@@ -60,7 +65,11 @@ impl Engine {
     }
 
     pub fn log(&self, asked: &Log) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.log(asked, &operator(), moment))
+        self.log_as(asked, &operator())
+    }
+
+    pub fn log_as(&self, asked: &Log, by: &Actor) -> Result<(Task, Papers), Fault> {
+        self.ask(&asked.task, |board, _, moment| board.log(asked, by, moment))
     }
 
     pub fn retry(&self, asked: &Retry) -> Result<(Task, Papers), Fault> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use baton_core::ids::{HookRunId, StreamId};
-use baton_core::session::{Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd, ToolsBy};
+use baton_core::session::{Answer, Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd, ToolsBy};
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
@@ -38,6 +38,8 @@ impl Running {
             }
             Effect::AnswerPermission { id, answer } => {
                 self.permissions.retain(|(_, waiting)| *waiting != id);
+                let call = self.calls_asked_for.remove(&id).filter(|_| answer == Answer::Deny);
+                self.denied.extend(call);
                 if self.permit_tool(&id, &answer)? {
                     return Ok(());
                 }

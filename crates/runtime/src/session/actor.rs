@@ -3,7 +3,7 @@
 //! Deadlines are this thread's too: the handshake, silence in a turn, permissions that nobody answers, waits before another attempt. Nothing in any
 //! protocol supplies them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -220,6 +220,9 @@ pub(super) struct Running {
     pub(super) stream: Option<Stream>,
     pub(super) retry: Option<(Timestamp, RetryTarget)>,
     pub(super) permissions: Vec<(Timestamp, String)>,
+    /// Which call a permission is for, and which calls were denied.
+    pub(super) calls_asked_for: BTreeMap<String, String>,
+    pub(super) denied: BTreeSet<String>,
     /// When silence is too long: of a handshake, or of a turn.
     pub(super) silence: Option<(Instant, &'static str)>,
     pub(super) hooks_stop: Arc<AtomicBool>,
@@ -258,6 +261,8 @@ impl Running {
             stream: None,
             retry: None,
             permissions: Vec::new(),
+            calls_asked_for: BTreeMap::new(),
+            denied: BTreeSet::new(),
             silence: None,
             hooks_stop: Arc::default(),
             tooling: Tooling::default(),

@@ -54,6 +54,7 @@ impl Running {
             Told::Tool(seen) => self.see_tool(&seen)?,
             Told::Asked(Asked { id, title, call_id }) => {
                 let kind = PermissionKind::Tool;
+                self.calls_asked_for.extend(call_id.clone().map(|call| (id.clone(), call)));
                 self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
             }
             Told::Usage(usage) => self.stream_event("metadata", &json!({"usage": usage})),
@@ -152,7 +153,13 @@ impl Running {
                 json!({"callId": seen.call_id, "toolName": name, "output": seen.output, "error": error});
             let _ = self.start.transcript.put(self.start.clock.now(), "tool", object(fields.clone()));
             self.stream_event("tool_call_completed", &fields);
-            self.decide(Input::ToolCompleted { run: id, status: RunStatus::Succeeded, error })?;
+            // The agent calls it a failure; that somebody said no is what it was.
+            let is_denied = error.is_some() && self.denied.remove(&seen.call_id);
+            let (status, error) = match is_denied {
+                true => (RunStatus::Canceled, Some("denied".to_owned())),
+                false => (RunStatus::Succeeded, error),
+            };
+            self.decide(Input::ToolCompleted { run: id, status, error })?;
         }
         Ok(())
     }

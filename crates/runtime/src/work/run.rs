@@ -7,7 +7,7 @@ use baton_core::ids::{AgentName, SessionId};
 use baton_core::protocol::exit_signal::{ExitReason, ExitSignal};
 use baton_core::session::{Cause, EndReason, ErrorSource, SessionEndedData, SessionError, StateKind};
 use baton_core::task::decide::{Ending, Holder, SessionEnded};
-use baton_core::task::{Outcome as Reported, Task};
+use baton_core::task::{Outcome as Reported, Phase, Task};
 use serde_json::Value;
 
 use super::{Crew, prompt};
@@ -315,7 +315,8 @@ impl Attempt {
         let report = report.ok().flatten();
         let (ending, outcome, why) = match watched {
             Watched::Lost => {
-                return end(Outcome::Lost, Some("the lease is not this attempt's any more".into()));
+                let (outcome, why) = self.left(crew);
+                return end(outcome, why);
             }
             Watched::Leaving => (Ending::Stopped, Outcome::Stopped, Some("Baton ended".to_owned())),
             Watched::Stopped => (Ending::Stopped, Outcome::Stopped, None),
@@ -363,6 +364,20 @@ impl Attempt {
             crew.notice(format!("{}: the end of its session was not taken in: {fault}", self.bound.task));
         }
         end(outcome, why)
+    }
+
+    /// What became of a task whose lease is gone: the agent may have ended its phase itself.
+    fn left(&self, crew: &Crew) -> (Outcome, Option<String>) {
+        let signalled = crew.engine.look(|board| {
+            let task = board.get(&self.bound.task)?;
+            let is_own = task.run.as_ref().is_some_and(|run| run.id == self.bound.run);
+            task.said.signal.as_ref().filter(|_| is_own).map(|signal| signal.next_phase)
+        });
+        match signalled.ok().flatten() {
+            Some(Phase::Blocked) => (Outcome::Blocked, None),
+            Some(_) => (Outcome::Done, None),
+            None => (Outcome::Lost, Some("the lease is not this attempt's any more".to_owned())),
+        }
     }
 
     fn submit(&self, crew: &Crew, signal: &ExitSignal) -> Result<(), Fault> {

@@ -34,9 +34,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
         Command::Move(args) => change(ctx, ui, &args.name.task, |tasks, task| {
             tasks.transition(&Move { task, to: args.status, reason: args.reason.clone() })
         }),
-        Command::Log(args) => {
-            change(ctx, ui, &args.name.task, |tasks, task| tasks.log(&Log { task, text: args.text.clone() }))
-        }
+        Command::Log(args) => change(ctx, ui, &args.name.task, |tasks, task| {
+            tasks.log_as(&Log { task, text: args.text.clone() }, &ctx.actor())
+        }),
         Command::Retry(args) => change(ctx, ui, &args.task, |tasks, task| tasks.retry(&Retry { task })),
         Command::Approve(args) => {
             change(ctx, ui, &args.name.task, |tasks, task| tasks.approve(&Approve { task, all: args.all }))

@@ -48,7 +48,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         metadata,
         ..New::titled(args.title)
     };
-    let made = tasks.create(&new).map_err(Into::into);
+    let made = tasks.create_as(&new, &ctx.actor()).map_err(Into::into);
     let (task, papers) = tasks.finish(ui, made)?;
     if ui.json {
         ui.object(&to_json(&task, &papers))?;

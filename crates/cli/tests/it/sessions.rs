@@ -1,0 +1,146 @@
+//! `baton session`: by hand, with a server and without, and the same after a restart.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::serve::Serving;
+use crate::support::{Home, finish, until};
+
+fn start(home: &Home) -> String {
+    let session = home.json(&["session", "start", "--agent", "mock"]);
+    assert_eq!(
+        (&session["agent"], &session["harness"], &session["state"]),
+        (&json!("mock"), &json!("mock"), &json!("ready"))
+    );
+    for list in ["pendingPermissions", "toolRuns", "hookRuns"] {
+        assert!(session[list].as_array().unwrap().is_empty(), "{session}");
+    }
+    session["id"].as_str().unwrap().to_owned()
+}
+
+fn show(home: &Home, id: &str) -> Value {
+    home.json(&["session", "show", id])
+}
+
+fn until_state(home: &Home, id: &str, state: &str) {
+    until(state, || show(home, id)["state"] == state);
+}
+
+#[test]
+fn a_session_is_talked_to_answered_and_ended() {
+    let home = Home::new();
+    let serving = Serving::start(&home);
+    let id = start(&home);
+    home.run(&["session", "send", &id, "permission"]).expect(0);
+    until("it asks", || !show(&home, &id)["pendingPermissions"].as_array().unwrap().is_empty());
+    let asked = show(&home, &id)["pendingPermissions"][0].clone();
+    let request = asked["id"].as_str().unwrap();
+    home.run(&["session", "send", &id, "more"]).refused(4, "A003", "calling_llm");
+    home.run(&["session", "permit", &id, "nothing", "allow"]).refused(4, "A003", "");
+    home.run(&["session", "permit", &id, request, "perhaps"]).refused(2, "U009", "allow or deny");
+    home.run(&["session", "permit", &id, request, "allow"]).expect(0);
+    until_state(&home, &id, "ready");
+    assert_eq!(show(&home, &id)["toolRuns"][0]["status"], "succeeded");
+    // Any unique beginning will do.
+    let stopped = home.json(&["session", "stop", &id[..id.len() - 4]]);
+    assert_eq!(stopped["state"], "stopped");
+    assert_eq!(
+        (&stopped["terminationInfo"]["reason"], &stopped["terminationInfo"]["terminated_by"]),
+        (&json!("terminated"), &json!("daemon"))
+    );
+    home.run(&["session", "send", &id, "x"]).refused(4, "A003", "has ended");
+    let before = show(&home, &id);
+    serving.stop();
+    assert_eq!(show(&home, &id), before, "the same before and after");
+    home.run(&["session", "show", "sess_0000"]).refused(3, "A001", "sess_0000");
+    let events = home.events();
+    let ends: Vec<&Value> = events.iter().filter(|event| event["type"] == "session.ended").collect();
+    assert_eq!(ends.len(), 1);
+    assert_eq!(ends[0]["session"], *id);
+    home.verifies();
+}
+
+#[test]
+fn without_a_server_one_is_started_that_ends_with_its_last_session() {
+    let home = Home::new();
+    let id = start(&home);
+    home.run(&["session", "send", &id, "hello you"]).expect(0);
+    until_state(&home, &id, "ready");
+    home.run(&["session", "stop", &id]).expect(0);
+    let lock = home.data().join("lock");
+    until("nobody owns the data directory", || {
+        home.run(&["task", "new", "x"]).code == Some(0) && lock.exists()
+    });
+    let transcript = home.data().join("sessions").join(&id).join("transcript.jsonl");
+    let said = std::fs::read_to_string(transcript).unwrap();
+    assert!(said.contains("\"kind\":\"prompt\"") && said.contains("hello you"), "{said}");
+}
+
+#[test]
+fn a_question_of_an_agent_is_answered_by_a_text() {
+    let home = Home::new();
+    let _serving = Serving::start(&home);
+    let id = start(&home);
+    let ask = |home: &Home| {
+        home.command(&["session", "ask", &id, "--text", "which one?", "--json"])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    finish(ask(&home), None).refused_json(4, "A003");
+    home.run(&["session", "send", &id, "permission"]).expect(0);
+    until("it asks", || !show(&home, &id)["pendingPermissions"].as_array().unwrap().is_empty());
+    let asking = ask(&home);
+    until("both are asked", || show(&home, &id)["pendingPermissions"].as_array().unwrap().len() == 2);
+    let question = show(&home, &id)["pendingPermissions"][1].clone();
+    assert_eq!((&question["kind"], &question["title"]), (&json!("question"), &json!("which one?")));
+    home.run(&["session", "permit", &id, question["id"].as_str().unwrap(), "the second"]).expect(0);
+    let answered = finish(asking, None);
+    answered.expect(0);
+    assert_eq!(
+        (&answered.object()["answered"], &answered.object()["text"]),
+        (&json!(true), &json!("the second"))
+    );
+    // At the end of the session whoever still asks is told that nobody answered.
+    let asking = ask(&home);
+    until("it is asked again", || show(&home, &id)["pendingPermissions"].as_array().unwrap().len() == 2);
+    home.run(&["session", "stop", &id]).expect(0);
+    assert_eq!(finish(asking, None).object()["answered"], false);
+}
+
+#[test]
+fn whoever_attaches_sees_it_all_until_it_ends() {
+    let home = Home::new();
+    let _serving = Serving::start(&home);
+    let id = start(&home);
+    let attached = home.command(&["session", "attach", &id, "--json"]).spawn().unwrap();
+    home.run(&["session", "send", &id, "one two"]).expect(0);
+    until_state(&home, &id, "ready");
+    home.run(&["session", "stop", &id]).expect(0);
+    let ended = finish(attached, None);
+    ended.expect(0);
+    assert!(ended.stdout.contains("text_delta") && ended.stdout.contains("\"to\":\"stopped\""), "{ended:?}");
+    let ls = home.json(&["session", "ls"]);
+    assert_eq!(ls["sessions"][0]["state"], "stopped");
+}
+
+#[test]
+fn agents_are_listed_added_and_checked() {
+    let home = Home::new();
+    assert_eq!(home.json(&["agent", "ls"])["agents"][0]["name"], "mock");
+    let checked = home.json(&["agent", "check", "mock", "--turn"]);
+    assert_eq!(checked["works"], true, "{checked}");
+    home.run(&["agent", "add", "gone", "--", "no-such-agent", "--acp"]).expect(0);
+    home.run(&["agent", "add", "gone", "--", "x"]).refused(2, "U001", "already");
+    let failed = home.run(&["agent", "check", "gone", "--json"]);
+    failed.expect(6);
+    assert!(failed.stdout.contains("no-such-agent: not found"), "{failed:?}");
+    home.run(&["agent", "add", "dies", "--", "sh", "-c", "echo 'no licence' >&2; exit 3"]).expect(0);
+    let failed = home.run(&["agent", "check", "dies"]);
+    failed.expect(6);
+    assert!(failed.stdout.contains("exit code 3") && failed.stdout.contains("no licence"), "{failed:?}");
+    home.run(&["agent", "check", "nobody"]).refused(3, "A002", "nobody");
+    let names = home.json(&["agent", "ls"])["agents"].as_array().unwrap().len();
+    assert_eq!(names, 3);
+}
