@@ -24,6 +24,9 @@ pub const EXEC_EXIT_GRACE: Duration = Duration::from_secs(10);
 pub const FEED_ITEMS_MAX: usize = 2048;
 pub const FEED_BYTES_MAX: usize = 512 << 10;
 
+/// Bytes of a line of the protocol that are kept as they are: a file that an agent sends is in the workspace.
+pub const WIRE_LINE_BYTES_MAX: usize = 64 << 10;
+
 /// Largest file that says who a session is, in bytes: the ends of its errors are in it.
 pub const SNAPSHOT_BYTES_MAX: u64 = 4 << 20;
 

@@ -144,3 +144,45 @@ fn agents_are_listed_added_and_checked() {
     let names = home.json(&["agent", "ls"])["agents"].as_array().unwrap().len();
     assert_eq!(names, 3);
 }
+
+#[test]
+fn a_conversation_is_gone_on_with_and_its_replay_is_not_kept() {
+    let home = Home::new();
+    let _serving = Serving::start(&home);
+    let first = start(&home);
+    home.run(&["session", "send", &first, "hello"]).expect(0);
+    until_state(&home, &first, "ready");
+    home.run(&["session", "stop", &first]).expect(0);
+    let second = home.json(&["session", "start", "--agent", "mock", "--resume", &first]);
+    assert_eq!((&second["state"], &second["resumes"]), (&json!("ready"), &json!(first)));
+    let id = second["id"].as_str().unwrap();
+    home.run(&["session", "send", id, "again"]).expect(0);
+    until_state(&home, id, "ready");
+    let folder = home.data().join("sessions").join(id);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert!(read("wire.log").contains("said before"), "the agent plays it again");
+    let transcript = read("transcript.jsonl");
+    assert!(transcript.contains("again") && !transcript.contains("said before"), "{transcript}");
+}
+
+#[test]
+fn what_baton_s_death_cut_short_is_gone_on_with_where_that_is_wanted() {
+    let home = Home::new();
+    crate::runs::configure(&home, "[session]\nresume = true");
+    let task = home.run(&["task", "new", "hang", "--agent", "mock", "--ready", "--json"]).value(0);
+    let task = task["id"].as_str().unwrap();
+    let mut run = home.command(&["run", "--task", task]).spawn().unwrap();
+    until("it works", || home.run(&["session", "ls", "--live", "--json"]).stdout.contains("calling_llm"));
+    let first = home.json(&["session", "ls"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    home.run(&["task", "edit", task, "--title", "complete done"]).expect(0);
+    let ended = show(&home, &first);
+    assert_eq!(ended["terminationInfo"]["terminated_by"], "daemon", "{ended}");
+    assert_eq!(home.show(task)["attempts"], 1);
+    home.run(&["run", "--task", task]).expect(0);
+    let sessions = home.json(&["session", "ls"]);
+    let second = show(&home, sessions["sessions"][0]["id"].as_str().unwrap());
+    assert_eq!(second["resumes"], *first, "{second}");
+    home.verifies();
+}

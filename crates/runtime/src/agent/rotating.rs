@@ -23,7 +23,7 @@ impl RotatingFile {
         Ok(RotatingFile { file: open(&path)?, path, written: 0, max: STDERR_FILE_BYTES_MAX })
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.written + bytes.len() as u64 > self.max {
             std::fs::rename(&self.path, before(&self.path))?;
             (self.file, self.written) = (open(&self.path)?, 0);

@@ -112,6 +112,16 @@ impl AgentSpec {
         !matches!(self.drive, Drive::Mock { .. })
     }
 
+    /// Whether it can be given Baton's own tools.
+    pub fn takes_mcp(&self) -> bool {
+        self.mcp && matches!(self.drive, Drive::Acp { .. } | Drive::Mock { .. })
+    }
+
+    /// Whether it makes sense to remind it of a report: it can give one, and remembers what it did.
+    pub fn can_be_reminded(&self) -> bool {
+        self.takes_mcp() || self.exit_protocol && !matches!(self.drive, Drive::Exec { .. })
+    }
+
     /// Its whole environment: the few variables that every process needs, what is passed on to it, what is set for it.
     pub fn environment(&self, own: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
         let names = PASSED.iter().copied().chain(self.env_pass.iter().map(String::as_str));

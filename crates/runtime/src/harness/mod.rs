@@ -78,6 +78,13 @@ pub enum Told {
     Exited(Box<Exit>),
 }
 
+impl Told {
+    /// Whether it is a part of an answer.
+    pub fn is_of_a_turn(&self) -> bool {
+        matches!(self, Told::Text { .. } | Told::Tool(_) | Told::Calls(_) | Told::Usage(_))
+    }
+}
+
 /// What is known of an agent that is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ready {

@@ -308,6 +308,7 @@ impl Running {
         let wall = tools.as_ref().map(|tools| tools.walled().to_string());
         let cwd = workspace.display().to_string();
         let fields = json!({"agent": agent, "harness": harness, "cwd": cwd, "wall": wall});
+        self.start.snapshot.wall = wall;
         self.start.recorder.note("session.started", object(fields), self.moment())?;
         let (moment, faults) = (self.moment(), std::mem::take(&mut self.start.faults));
         let mut ids = Ids::new(moment);

@@ -20,6 +20,11 @@ impl Running {
     /// Translates what the agent tells.
     pub(super) fn hear(&mut self, told: Told) -> Result<(), AppendError> {
         self.silence = None;
+        if self.machine.kind() == StateKind::Starting && told.is_of_a_turn() {
+            // An agent that loads a conversation plays it again; what was said is in the transcript already.
+            self.watch_silence();
+            return Ok(());
+        }
         match told {
             Told::Ready(ready) => {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;

@@ -45,6 +45,9 @@ pub struct Snapshot {
     pub can_load: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// What keeps the programs of its tools in the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<String>,
     /// The session that this one goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<SessionId>,
@@ -94,6 +97,7 @@ impl Snapshot {
             program: None,
             can_load: false,
             mode: None,
+            wall: None,
             resumes: None,
             ended_at: None,
             ended: None,

@@ -11,7 +11,7 @@ use baton_core::ids::SessionId;
 use super::actor::Spawn;
 use super::broker::{Begin, Broker};
 use crate::agent::{Launch, RotatingFile};
-use crate::harness::acp::{AcpHarness, McpServer, Setup};
+use crate::harness::acp::{AcpHarness, McpServer, Setup, Wire};
 use crate::harness::exec::ExecHarness;
 use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup, ToolDefinition};
 use crate::harness::{AgentSpec, Drive, Harness};
@@ -88,7 +88,7 @@ pub(super) fn spawner(
     match &spec.drive {
         Drive::Acp { command } | Drive::Mock { command } => {
             let command = command.clone();
-            let mcp_servers = match spec.mcp {
+            let mcp_servers = match spec.takes_mcp() {
                 true => vec![McpServer {
                     name: "baton".to_owned(),
                     command: surroundings.program.clone(),
@@ -99,8 +99,10 @@ pub(super) fn spawner(
             };
             let (cwd, mode) = (begin.cwd.clone(), spec.mode.clone());
             let (fs, terminal, tools) = (spec.fs, spec.terminal, Some(tools.clone()));
-            let setup = Setup { cwd, mcp_servers, mode, fs, terminal, tools, load };
+            let wire = dir.join("wire.log");
+            let setup = Setup { cwd, mcp_servers, mode, fs, terminal, tools, load, wire: None };
             Box::new(move |tell| {
+                let setup = Setup { wire: Some(Wire::new(RotatingFile::create(&wire)?)), ..setup };
                 let harness = AcpHarness::start(launch(command)?, setup, tell)?;
                 Ok(Box::new(harness) as Box<dyn Harness>)
             })

@@ -63,7 +63,7 @@ fn how_to_end(task: &Task, spec: &AgentSpec) -> String {
         );
     }
     let tool = "report_completion with the outcome done, partial, needs_review or blocked, and a summary";
-    match spec.mcp {
+    match spec.takes_mcp() {
         true => format!(
             "When you are done, call Baton's tool {tool}. Without a report the task goes to a person."
         ),

@@ -185,7 +185,8 @@ impl Attempt {
 
     /// Prompts, reminds and beats until there is something to judge.
     fn watch(&self, crew: &Crew, spec: &AgentSpec, live: &Live) -> Watched {
-        let (mut position, mut is_prompted, mut is_reminded) = (0, false, false);
+        let (mut position, mut is_prompted) = (0, false);
+        let mut is_reminded = !spec.can_be_reminded();
         let (mut beat_at, mut look_at) = (Instant::now(), Instant::now() + LEASE_LOOK);
         loop {
             match live.handle.feed().after(position, ATTEMPT_LOOK) {
@@ -226,7 +227,7 @@ impl Attempt {
                 (true, false) if !self.has_word(&task) => prompt::reminder(&task, spec),
                 (true, _) => return Watched::Finished,
             };
-            is_reminded = is_prompted;
+            is_reminded |= is_prompted;
             is_prompted = true;
             if live.handle.ask(Ask::Prompt(parts)).is_err() && live.handle.state() == StateKind::Stopped {
                 return Watched::Gone;

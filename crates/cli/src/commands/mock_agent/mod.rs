@@ -92,6 +92,13 @@ fn answer(
                 None => format!("mock-session-{}", sessions.len() + 1),
             };
             sessions.insert(name.clone(), session);
+            if method == "session/load" {
+                // As real ones do: what was said before comes once more.
+                let content = json!({"type": "text", "text": "said before"});
+                let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+                let params = json!({"sessionId": name, "update": update});
+                wire.say(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
+            }
             let modes = json!({
                 "currentModeId": "ask",
                 "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}],

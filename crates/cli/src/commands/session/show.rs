@@ -114,6 +114,7 @@ pub(super) fn to_json(snapshot: &Snapshot, seen: &View) -> Value {
     put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
     put(&mut object, "pid", snapshot.process.as_ref().map(|process| process.pid.into()));
     put(&mut object, "program", snapshot.program.clone().map(Value::String));
+    put(&mut object, "wall", snapshot.wall.clone().map(Value::String));
     put(&mut object, "mode", snapshot.mode.clone().map(Value::String));
     put(&mut object, "resumes", snapshot.resumes.map(|id| id.to_string().into()));
     put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
@@ -148,6 +149,9 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
     }
     row("directory", snapshot.cwd.display().to_string())?;
     row("started", snapshot.started_at.to_string())?;
+    if let Some(wall) = &snapshot.wall {
+        row("wall", wall.clone())?;
+    }
     for run in &seen.tool_runs {
         row("tool", lifecycle(&run.tool_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
     }

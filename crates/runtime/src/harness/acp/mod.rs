@@ -17,7 +17,8 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
 use self::talk::{Command, Talk};
 use super::{Failure, Harness, Told};
-use crate::agent::{Agent, Heard, Launch, NotWritten};
+use crate::agent::{Agent, Heard, Launch, NotWritten, RotatingFile};
+use crate::limits::WIRE_LINE_BYTES_MAX;
 use crate::tools::ToolRunner;
 
 /// What an agent is told about its surroundings.
@@ -35,6 +36,25 @@ pub struct Setup {
     pub tools: Option<Arc<ToolRunner>>,
     /// A session of the agent's own that is to be gone on with.
     pub load: Option<String>,
+    /// Gets every line of both sides as it is, before anybody understands it.
+    pub wire: Option<Wire>,
+}
+
+/// Where lines are kept as they are: what came with `<`, what went with `>`.
+#[derive(Debug, Clone)]
+pub struct Wire(Arc<Mutex<RotatingFile>>);
+
+impl Wire {
+    pub fn new(file: RotatingFile) -> Self {
+        Wire(Arc::new(Mutex::new(file)))
+    }
+
+    /// Keeps a line, or its beginning where it is long. What cannot be kept is no reason to stop.
+    fn keep(&self, side: &str, line: &[u8]) {
+        let part = &line[..line.len().min(WIRE_LINE_BYTES_MAX)];
+        let kept = [side.as_bytes(), b" ", part.trim_ascii_end(), b"\n"].concat();
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).push(&kept);
+    }
 }
 
 /// A server of tools that is offered to the agent.
@@ -68,8 +88,13 @@ impl AcpHarness {
         let to_library: Incoming = Arc::new(Mutex::new(Some(to_library)));
         let (commands, asked) = unbounded();
         let agent = Agent::start(launch, {
-            let (tell, commands) = (tell.clone(), commands.clone());
-            move |heard| listen(heard, &to_library, &commands, &*tell)
+            let (tell, commands, wire) = (tell.clone(), commands.clone(), setup.wire.clone());
+            move |heard| {
+                if let (Heard::Line(line), Some(wire)) = (&heard, &wire) {
+                    wire.keep("<", line);
+                }
+                listen(heard, &to_library, &commands, &*tell);
+            }
         })?;
         start_library(agent.clone(), setup, incoming, asked, tell)?;
         Ok(AcpHarness { agent, commands })

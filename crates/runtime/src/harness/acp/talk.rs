@@ -9,7 +9,8 @@ use agent_client_protocol::v1::schema::{
     FileSystemCapabilities, Implementation, InitializeRequest, KillTerminalRequest, LoadSessionRequest,
     McpServer as SchemaServer, McpServerStdio, NewSessionRequest, PermissionOption, PermissionOptionKind,
     PromptRequest, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionConfigOption,
+    SessionConfigOptionValue, SessionId, SessionModeState, SetSessionConfigOptionRequest,
     SetSessionModeRequest, TerminalOutputRequest, TextContent, WaitForTerminalExitRequest,
     WriteTextFileRequest,
 };
@@ -34,6 +35,9 @@ pub(super) enum Command {
     GiveUp(Failure),
 }
 
+/// What agents without modes call their option for it.
+const MODE_OPTION: &str = "mode";
+
 /// What was asked for and not answered yet.
 type Pending = Arc<Mutex<BTreeMap<String, (Responder<RequestPermissionResponse>, Vec<PermissionOption>)>>>;
 
@@ -50,9 +54,13 @@ impl Talk {
         asked: UnboundedReceiver<Command>,
     ) {
         let agent = self.agent.clone();
-        let outgoing = futures::sink::unfold(agent, |agent: Agent, line: String| async move {
+        let wire = self.setup.wire.clone();
+        let outgoing = futures::sink::unfold((agent, wire), |(agent, wire), line: String| async move {
+            if let Some(wire) = &wire {
+                wire.keep(">", line.as_bytes());
+            }
             agent.write(format!("{line}\n").as_bytes()).map_err(std::io::Error::other)?;
-            Ok(agent)
+            Ok::<_, std::io::Error>((agent, wire))
         });
         let pending = Pending::default();
         let serving = Serving::new(&self.setup);
@@ -180,37 +188,56 @@ impl Talk {
         }
         let servers: Vec<SchemaServer> = self.setup.mcp_servers.iter().map(server).collect();
         let cwd = self.setup.cwd.clone();
-        let (session, modes) = match &self.setup.load {
+        let (session, modes, options) = match &self.setup.load {
             Some(native) => {
                 let load = LoadSessionRequest::new(native.clone(), cwd).mcp_servers(servers);
                 let loaded =
                     connection.send_request(load).block_task().await.map_err(|error| failure(&error))?;
-                (SessionId::new(native.clone()), loaded.modes)
+                (SessionId::new(native.clone()), loaded.modes, loaded.config_options)
             }
             None => {
                 let new = NewSessionRequest::new(cwd).mcp_servers(servers);
                 let made =
                     connection.send_request(new).block_task().await.map_err(|error| failure(&error))?;
-                (made.session_id, made.modes)
+                (made.session_id, made.modes, made.config_options)
             }
         };
         if let Some(mode) = &self.setup.mode {
-            let set = SetSessionModeRequest::new(session.clone(), mode.clone());
-            connection.send_request(set).block_task().await.map_err(|error| {
-                let known: Vec<String> = modes
-                    .iter()
-                    .flat_map(|modes| &modes.available_modes)
-                    .map(|mode| mode.id.to_string())
-                    .collect();
-                let message =
-                    format!("mode {mode:?} was refused ({}); it has {}", error.message, known.join(", "));
-                Failure::new(message)
-            })?;
+            self.set_mode(connection, &session, mode, modes.as_ref(), &options).await?;
         }
         let mode = self.setup.mode.clone().or_else(|| modes.map(|modes| modes.current_mode_id.to_string()));
         let agent = known.agent_info.map(|info| format!("{} {}", info.name, info.version));
         let can_load = known.agent_capabilities.load_session;
         Ok((session.clone(), Ready { native_id: Some(session.to_string()), agent, can_load, mode }))
+    }
+
+    /// Sets the permission mode before anything is asked. Some agents have modes, some have an option of that name.
+    async fn set_mode(
+        &self,
+        connection: &ConnectionTo<AgentRole>,
+        session: &SessionId,
+        mode: &str,
+        modes: Option<&SessionModeState>,
+        options: &Option<Vec<SessionConfigOption>>,
+    ) -> Result<(), Failure> {
+        let option = options.iter().flatten().find(|option| option.id.to_string() == MODE_OPTION);
+        let set = match option.filter(|_| modes.is_none()) {
+            Some(option) => {
+                let value = SessionConfigOptionValue::value_id(mode.to_owned());
+                let set = SetSessionConfigOptionRequest::new(session.clone(), option.id.clone(), value);
+                connection.send_request(set).block_task().await.map(drop)
+            }
+            None => {
+                let set = SetSessionModeRequest::new(session.clone(), mode.to_owned());
+                connection.send_request(set).block_task().await.map(drop)
+            }
+        };
+        set.map_err(|error| {
+            let known = modes.iter().flat_map(|modes| &modes.available_modes);
+            let known: Vec<String> = known.map(|mode| mode.id.to_string()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Failure::new(format!("mode {mode:?} was refused ({}); it has {known}", error.message))
+        })
     }
 
     fn prompt(&self, connection: &ConnectionTo<AgentRole>, session: &SessionId, blocks: Vec<String>) {
