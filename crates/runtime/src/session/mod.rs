@@ -28,5 +28,5 @@ pub use feed::{Channel, Feed, Item, Next};
 pub use past::{BATON_DIED, recover, view};
 pub use recorder::{Bound, Recorder};
 pub use snapshot::{Process, Snapshot};
-pub use spawning::{SESSION_VARIABLE, Surroundings};
+pub use spawning::{SESSION_VARIABLE, Surroundings, Variable};
 pub use transcript::{Transcript, path_in};

@@ -178,7 +178,7 @@ impl Attempt {
             let _ = live.handle.ask(Ask::Stop);
         }
         let ended = self.wait_for_session();
-        let end = self.judge(crew, spec, watched, ended);
+        let end = self.judge(crew, spec, watched, ended.as_ref());
         crew.tidy(&self.bound.task);
         end
     }
@@ -291,9 +291,9 @@ impl Attempt {
         crew: &Crew,
         spec: &AgentSpec,
         watched: Watched,
-        ended: Option<SessionEndedData>,
+        ended: Option<&SessionEndedData>,
     ) -> RunEnd {
-        let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.clone() };
+        let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.cloned() };
         if let Some((signal, _)) = self.state().signal.clone()
             && !matches!(watched, Watched::Stopped | Watched::Leaving)
         {
@@ -334,13 +334,13 @@ impl Attempt {
                 (Ending::Refused { cause: error.message }, Outcome::Failed, Some(cause))
             }
             // What the end of the agent says is more than what its turn said.
-            Watched::Erred(_) if ended.as_ref().is_some_and(|data| data.reason == EndReason::Error) => {
-                ending_of(ended.as_ref())
+            Watched::Erred(_) if ended.is_some_and(|data| data.reason == EndReason::Error) => {
+                ending_of(ended)
             }
             Watched::Erred(error) => {
                 (Ending::Failed { cause: error.message.clone() }, Outcome::Failed, Some(error.message))
             }
-            Watched::Gone => ending_of(ended.as_ref()),
+            Watched::Gone => ending_of(ended),
         };
         let is_refused = matches!(ending, Ending::Refused { .. });
         let (outcome, why) = match report.filter(|_| !is_refused) {
