@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use baton_core::session::ProcessEnd;
 use baton_runtime::agent::{Exit as ProcessExit, Launch};
 use baton_runtime::harness::acp::{AcpHarness, Setup};
+use baton_runtime::harness::exec::ExecHarness;
+use baton_runtime::harness::llm::{Key, LlmHarness, LlmSetup};
 use baton_runtime::harness::{AgentSpec, Drive, Failure, Harness, Ready, Told};
+use baton_runtime::session::Tell;
 use serde_json::{Value, json};
 
 use crate::args::{AgentAdd, AgentCheck};
 use crate::commands::Ended;
-use crate::config;
+use crate::config::{self, Settings};
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -161,11 +164,7 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui, args: &AgentCheck) -> Ended {
         return Err(CliError::new(Code::NoAgent, what).hint("baton agent ls").into());
     };
     let mut found = Found::default();
-    match &spec.drive {
-        Drive::Acp { command } | Drive::Mock { command } => check_acp(spec, command, args.turn, &mut found)?,
-        Drive::Exec { command, .. } => check_program(spec, command, &mut found),
-        Drive::Llm { api_key_env, .. } => check_key(api_key_env.as_deref(), &mut found),
-    }
+    really_start(spec, &settings, args.turn, &mut found)?;
     let is_good = found.rows.iter().all(|(_, is_good, _)| *is_good);
     if ui.json {
         let checks: Vec<Value> = found
@@ -187,29 +186,25 @@ fn own_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Starts it, shakes hands, and ends it.
-fn check_acp(spec: &AgentSpec, command: &[String], has_turn: bool, found: &mut Found) -> Result<(), Stop> {
+/// Starts it in an empty directory, shakes hands, and ends it. What has no handshake gets a small prompt, since nothing else would start it.
+fn really_start(
+    spec: &AgentSpec,
+    settings: &Settings,
+    has_turn: bool,
+    found: &mut Found,
+) -> Result<(), Stop> {
     let dir = std::env::temp_dir().join(format!("baton-check-{}", std::process::id()));
     let io = |error: std::io::Error| CliError::io("use", &dir, &error);
     std::fs::create_dir_all(&dir).map_err(io)?;
-    let launch = Launch {
-        words: command.to_vec(),
-        dir: dir.clone(),
-        env: spec.environment(own_variable),
-        stderr_lines: 10,
-        stderr_copy: None,
-        grace: spec.waits.exit,
-    };
-    let setup = Setup { cwd: dir.clone(), mode: spec.mode.clone(), fs: spec.fs, ..Setup::default() };
     let (tell, told) = channel();
     let began = Instant::now();
-    let started = AcpHarness::start(launch, setup, move |said| drop(tell.send(said)));
-    match started {
+    match harness(spec, settings, &dir, Box::new(move |said| drop(tell.send(said)))) {
         Err(error) => found.bad("start", error.to_string()),
         Ok(mut harness) => {
-            found.good("start", format!("process {}", harness.pid().unwrap_or(0)));
-            let mut talk = Talk { told: &told, harness: &mut harness, until: began + spec.waits.handshake };
-            if talk.shake_hands(found, began) && has_turn {
+            found.good("start", harness.pid().map_or("ready".to_owned(), |pid| format!("process {pid}")));
+            let has_handshake = matches!(spec.drive, Drive::Acp { .. } | Drive::Mock { .. });
+            let mut talk = Talk { told: &told, harness: &mut *harness, until: began + spec.waits.handshake };
+            if talk.shake_hands(found, began) && (has_turn || !has_handshake) {
                 talk.until = Instant::now() + spec.waits.inactivity;
                 talk.turn(found);
             }
@@ -220,9 +215,51 @@ fn check_acp(spec: &AgentSpec, command: &[String], has_turn: bool, found: &mut F
     Ok(())
 }
 
+/// What drives it, as a session would have it but for Baton's own tools.
+fn harness(
+    spec: &AgentSpec,
+    settings: &Settings,
+    dir: &Path,
+    tell: Tell,
+) -> std::io::Result<Box<dyn Harness>> {
+    let (env, dir, grace) = (spec.environment(own_variable), dir.to_owned(), spec.waits.exit);
+    let cwd = dir.clone();
+    let launch = move |words: &[String]| Launch {
+        words: words.to_vec(),
+        dir: dir.clone(),
+        env: env.clone(),
+        stderr_lines: 10,
+        stderr_copy: None,
+        grace,
+    };
+    Ok(match &spec.drive {
+        Drive::Acp { command } | Drive::Mock { command } => {
+            let setup = Setup { cwd, mode: spec.mode.clone(), ..Setup::default() };
+            Box::new(AcpHarness::start(launch(command), setup, tell)?)
+        }
+        Drive::Exec { command, profile } => {
+            let command = command.clone();
+            Box::new(ExecHarness::start(Box::new(move || Ok(launch(&command))), *profile, tell)?)
+        }
+        Drive::Llm { api, base_url, model, api_key_env } => Box::new(LlmHarness::start(
+            LlmSetup {
+                api: *api,
+                base_url: base_url.clone().unwrap_or_else(|| api.own_server().to_owned()),
+                model: model.clone(),
+                key: api_key_env.as_deref().map(Key::from_env).transpose()?,
+                system: None,
+                tools: Vec::new(),
+                max_tokens: None,
+                timeout: settings.session.llm_timeout,
+            },
+            tell,
+        )?),
+    })
+}
+
 struct Talk<'a> {
     told: &'a std::sync::mpsc::Receiver<Told>,
-    harness: &'a mut AcpHarness,
+    harness: &'a mut dyn Harness,
     until: Instant,
 }
 
@@ -312,28 +349,5 @@ fn exit_words(exit: &ProcessExit) -> String {
     match stderr {
         Some(stderr) => format!("{how}; it wrote: {}", stderr.lines().last().unwrap_or_default()),
         None => how,
-    }
-}
-
-fn check_program(spec: &AgentSpec, command: &[String], found: &mut Found) {
-    let path = spec.environment(own_variable).get("PATH").cloned().unwrap_or_default();
-    let program = command.first().map(String::as_str).unwrap_or_default();
-    let is_there =
-        |path: &Path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
-    let at = match program.contains('/') {
-        true => Some(std::path::PathBuf::from(program)).filter(|path| is_there(path)),
-        false => std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| is_there(path)),
-    };
-    match at {
-        Some(at) => found.good("program", at.display().to_string()),
-        None => found.bad("program", format!("{program}: not found, or not executable")),
-    }
-}
-
-fn check_key(variable: Option<&str>, found: &mut Found) {
-    match variable {
-        None => found.good("key", "none is sent"),
-        Some(name) if own_variable(name).is_some() => found.good("key", format!("{name} is set")),
-        Some(name) => found.bad("key", format!("{name} is not set")),
     }
 }

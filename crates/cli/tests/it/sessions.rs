@@ -140,9 +140,14 @@ fn agents_are_listed_added_and_checked() {
     let failed = home.run(&["agent", "check", "dies"]);
     failed.expect(6);
     assert!(failed.stdout.contains("exit code 3") && failed.stdout.contains("no licence"), "{failed:?}");
+    home.run(&["agent", "add", "plain", "--profile", "plain", "--", "sh", "-c", "cat >/dev/null; echo OK"])
+        .expect(0);
+    let checked = home.run(&["agent", "check", "plain"]);
+    checked.expect(0);
+    assert!(checked.stdout.contains("OK"), "{checked:?}");
     home.run(&["agent", "check", "nobody"]).refused(3, "A002", "nobody");
     let names = home.json(&["agent", "ls"])["agents"].as_array().unwrap().len();
-    assert_eq!(names, 3);
+    assert_eq!(names, 4);
 }
 
 #[test]

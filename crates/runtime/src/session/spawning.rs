@@ -13,7 +13,7 @@ use super::broker::{Begin, Broker};
 use crate::agent::{Launch, RotatingFile};
 use crate::harness::acp::{AcpHarness, McpServer, Setup, Wire};
 use crate::harness::exec::ExecHarness;
-use crate::harness::llm::{Api, Key, LlmHarness, LlmSetup, ToolDefinition};
+use crate::harness::llm::{Key, LlmHarness, LlmSetup, ToolDefinition};
 use crate::harness::{AgentSpec, Drive, Harness};
 
 /// The variable that every process of a session has: by it what outlived Baton is found.
@@ -118,13 +118,9 @@ pub(super) fn spawner(
             })
         }
         Drive::Llm { api, base_url, model, api_key_env } => {
-            let own = match api {
-                Api::OpenAi => "https://api.openai.com/v1",
-                Api::Anthropic => "https://api.anthropic.com/v1",
-            };
             let setup = LlmSetup {
                 api: *api,
-                base_url: base_url.clone().unwrap_or_else(|| own.to_owned()),
+                base_url: base_url.clone().unwrap_or_else(|| api.own_server().to_owned()),
                 model: model.clone(),
                 key: None,
                 system: Some(SYSTEM.to_owned()),

@@ -34,6 +34,16 @@ pub enum Api {
     Anthropic,
 }
 
+impl Api {
+    /// Where the provider that made it has its server.
+    pub fn own_server(self) -> &'static str {
+        match self {
+            Api::OpenAi => "https://api.openai.com/v1",
+            Api::Anthropic => "https://api.anthropic.com/v1",
+        }
+    }
+}
+
 /// What a model's server knows its client by. Shown nowhere, wiped when it goes.
 #[derive(Clone)]
 pub struct Key(Zeroizing<String>);
