@@ -27,10 +27,11 @@ check: ## format, lints and the fast tests
 	$(CARGO) test --locked -q -p baton-core -p baton-ledger -p baton-store
 
 bench: ## measure against raw loops and SQLite, as ratios within one run
-	$(CARGO) build --release --locked -p baton-cli
+	$(CARGO) build --release --locked -p baton-cli -p baton-testkit
 	$(CARGO) run --release --locked -p baton-benches
 
-soak: ## the long counts: kills, failing disks, power cuts, races, longer fuzzing
+soak: ## the long counts: kills, failing disks, power cuts, races, random sessions, longer fuzzing
+	BATON_SESSION_HISTORIES=100000 $(CARGO) test --release --locked -p baton-core -- --nocapture whatever_comes
 	BATON_TASK_SEEDS=100000 $(CARGO) test --release --locked -p baton-runtime --test it -- --nocapture power_cut
 	BATON_CLAIM_ROUNDS=200 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture of_64
 	BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \

@@ -8,6 +8,7 @@
 mod append;
 mod fixture;
 mod open;
+mod sessions;
 mod tasks;
 mod verify;
 
@@ -56,6 +57,11 @@ fn main() -> ExitCode {
     {
         return verify::memory_child(path);
     }
+    if let [command, count] = &arguments[..]
+        && command == "sessions-many"
+    {
+        return sessions::many_child(count);
+    }
     let wanted = |group: &str| arguments.is_empty() || arguments.iter().any(|a| a == group);
     let mut all_met = true;
     let mut report = |figures: Vec<Figure>| {
@@ -73,6 +79,9 @@ fn main() -> ExitCode {
     }
     if wanted("tasks") {
         report(tasks::run());
+    }
+    if wanted("sessions") {
+        report(sessions::run());
     }
     if wanted("append") {
         report(append::run());

@@ -224,7 +224,7 @@ fn commands(few: &Path, many: &Path) -> Vec<Figure> {
 }
 
 /// The command line that was built with this bench.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let path = std::env::current_exe().expect("a path").with_file_name("baton");
     assert!(path.exists(), "build it first: cargo build --release -p baton-cli");
     path

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::limits::{DEPTH_MAX, INTEGER_MAX};
@@ -28,6 +29,37 @@ pub fn parse(text: &[u8]) -> Result<Value, Error> {
     DeserializeSeed::deserialize(Strict { depth: 1 }, &mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|e| Error::from_serde(&e))
+}
+
+/// A value that is written with the names of every object in order.
+///
+/// How `serde_json` keeps its maps is a choice of any crate in the build. What is compared, signed or read by scripts does not depend on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sorted<'a>(pub &'a Value);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(map) => {
+                let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+                entries.sort_unstable_by_key(|(name, _)| *name);
+                serializer.collect_map(entries.into_iter().map(|(name, value)| (name, Sorted(value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                self.0.serialize(serializer)
+            }
+        }
+    }
+}
+
+/// In one line; with `{:#}` two spaces deep.
+impl fmt::Display for Sorted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text =
+            if f.alternate() { serde_json::to_string_pretty(self) } else { serde_json::to_string(self) };
+        f.write_str(&text.map_err(|_| fmt::Error)?)
+    }
 }
 
 impl Error {
@@ -196,5 +228,13 @@ mod tests {
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&bytes);
         }
+    }
+
+    #[test]
+    fn names_are_written_in_order_however_they_were_put() {
+        let value = parse(br#"{"b": [{"z": 1, "a": {}}], "a": "x", "B": null}"#).unwrap();
+        assert_eq!(Sorted(&value).to_string(), r#"{"B":null,"a":"x","b":[{"a":{},"z":1}]}"#);
+        let value = parse(br#"{"b": 1, "a": []}"#).unwrap();
+        assert_eq!(format!("{:#}", Sorted(&value)), "{\n  \"a\": [],\n  \"b\": 1\n}");
     }
 }

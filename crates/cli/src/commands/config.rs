@@ -1,5 +1,6 @@
 //! `baton config show` and `baton config schema`: every key with its value and its origin; what a file may hold.
 
+use baton_core::json::Sorted;
 use serde_json::{Map, Value, json};
 
 use crate::args::ConfigShow;
@@ -46,7 +47,7 @@ pub(super) fn schema(ui: &mut Ui) -> Ended {
     if ui.json {
         ui.object(&json!({"v": 1, "schema": config::schema()}))?;
     } else {
-        ui.line(&format!("{:#}", config::schema()))?;
+        ui.line(&format!("{:#}", Sorted(&config::schema())))?;
     }
     Ok(Exit::Ok)
 }

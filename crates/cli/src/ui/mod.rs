@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
+use baton_core::json::Sorted;
 use serde_json::Value;
 
 use crate::error::{CliError, Code, Stop};
@@ -79,7 +80,7 @@ impl Ui {
 
     /// One JSON object in one line.
     pub(crate) fn object(&mut self, value: &Value) -> Result<(), Stop> {
-        self.line(&value.to_string())
+        self.line(&Sorted(value).to_string())
     }
 
     /// Hands everything so far to the reader.

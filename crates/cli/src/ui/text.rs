@@ -1,5 +1,6 @@
 //! Text from records, files, arguments and other processes, made harmless for a terminal.
 
+use baton_core::json::Sorted;
 use serde_json::Value;
 
 /// The text without anything that a terminal obeys: control characters and marks that reorder or hide what follows become U+FFFD.
@@ -21,7 +22,7 @@ pub(crate) fn escaped(c: char) -> Option<String> {
 /// JSON without anything that a terminal obeys, and with the same meaning: what is hostile stands in strings, and is escaped there.
 pub(crate) fn printable_json(value: &Value) -> String {
     let mut out = String::new();
-    for c in value.to_string().chars() {
+    for c in Sorted(value).to_string().chars() {
         match escaped(c) {
             Some(escape) => out.push_str(&escape),
             None => out.push(c),

@@ -1,6 +1,6 @@
 //! The pages for people who write agents: every example is taken by the real parser, every table is the one of the code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -232,7 +232,7 @@ fn the_tables_of_statuses_and_phases_are_those_of_the_code() {
     }
 }
 
-fn keys(value: &Value) -> Vec<&String> {
+fn keys(value: &Value) -> BTreeSet<&String> {
     value.as_object().unwrap().keys().collect()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_core::Timestamp;
+use baton_core::json::Sorted;
 use baton_ledger::hash::sha256;
 use serde_json::{Map, Value, json};
 
@@ -68,7 +69,7 @@ impl Letter {
 
     /// What is sent.
     pub(super) fn body(&self) -> Vec<u8> {
-        Value::Object(self.event.clone()).to_string().into_bytes()
+        Sorted(&Value::Object(self.event.clone())).to_string().into_bytes()
     }
 
     /// The event for those who would rather not read JSON. One line each: titles and reasons are what agents wrote.
@@ -90,13 +91,11 @@ impl Letter {
     }
 
     pub(super) fn to_file(&self) -> Vec<u8> {
-        let mut file = json!({
+        let file = json!({
             "v": VERSION, "sink": self.sink.as_str(), "delivery": self.delivery, "attempts": self.attempts,
             "event": self.event,
-        })
-        .to_string();
-        file.push('\n');
-        file.into_bytes()
+        });
+        format!("{}\n", Sorted(&file)).into_bytes()
     }
 
     /// `None` where it is not what [`to_file`](Self::to_file) writes.

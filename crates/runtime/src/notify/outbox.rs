@@ -10,6 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::Timestamp;
+use baton_core::json::Sorted;
 use baton_store::disk::unfinished_name;
 use baton_store::tasks::tree::{Claim, Found, Tree};
 use serde_json::{Value, json};
@@ -122,7 +123,7 @@ impl Outbox {
     /// Puts a letter among the dead; the oldest of too many goes.
     pub(super) fn bury(&self, letter: Letter, reason: String, at: Timestamp) -> io::Result<()> {
         let (name, outbox) = (letter.name(), format!("{OUTBOX}/{}", letter.name()));
-        let mut file = DeadLetter::new(letter, reason, at).to_json().to_string();
+        let mut file = Sorted(&DeadLetter::new(letter, reason, at).to_json()).to_string();
         file.push('\n');
         let mut dead = self.dead();
         replace(&*self.tree, &format!("{DEAD}/{name}"), file.as_bytes())?;

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use baton_core::json::Sorted;
 use baton_core::{Digest, Timestamp};
 use baton_ledger::hash::Hasher;
 use serde_json::{Map, Value, json};
@@ -87,7 +88,7 @@ impl Transcript {
         if let Some(object) = line.as_object_mut() {
             object.extend(fields);
         }
-        let mut line = format!("{line}\n");
+        let mut line = format!("{}\n", Sorted(&line));
         if self.bytes + line.len() as u64 > TRANSCRIPT_BYTES_MAX {
             self.is_full = true;
             line = format!("{}\n", json!({"at": at.to_string(), "kind": "full"}));

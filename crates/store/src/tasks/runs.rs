@@ -3,6 +3,7 @@
 
 use std::io;
 
+use baton_core::json::Sorted;
 use baton_core::protocol::CompletionReport;
 use baton_core::task::event::Completed;
 use baton_core::task::{Papers, Run, Task};
@@ -198,9 +199,7 @@ pub struct Heartbeat {
 }
 
 fn pretty(value: &Value) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
+    format!("{:#}\n", Sorted(value))
 }
 
 fn run_json(task: &Task, run: &Run) -> Value {

@@ -80,10 +80,9 @@ fn rig(shape: u8) -> Rig {
     if shape.is_multiple_of(3) { Rig::new(tools_by, hooks) } else { Rig::ready(tools_by, hooks) }
 }
 
-/// How many histories; `make soak` asks for more.
-#[expect(clippy::disallowed_methods, reason = "how long a test runs is not what it decides")]
+/// How many histories; `make soak` builds this with more.
 fn histories() -> u32 {
-    std::env::var("BATON_SESSION_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+    option_env!("BATON_SESSION_HISTORIES").and_then(|count| count.parse().ok()).unwrap_or(10_000)
 }
 
 #[test]
