@@ -67,6 +67,8 @@ mod serve;
 #[cfg(test)]
 mod serve_tasks;
 #[cfg(test)]
+mod session_pages;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;

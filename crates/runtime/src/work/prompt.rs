@@ -4,7 +4,7 @@ use baton_core::protocol::exit_signal::PROTOCOL;
 use baton_core::protocol::handoff_md;
 use baton_core::task::{Papers, Task};
 
-use crate::harness::AgentSpec;
+use crate::harness::{AgentSpec, Drive};
 use crate::limits::PROMPT_LOG_BYTES_MAX;
 
 /// The parts of the first prompt.
@@ -63,7 +63,9 @@ fn how_to_end(task: &Task, spec: &AgentSpec) -> String {
         );
     }
     let tool = "report_completion with the outcome done, partial, needs_review or blocked, and a summary";
-    match spec.mcp {
+    // Commands and models are not given the tools, whatever is configured.
+    let has_tools = spec.mcp && matches!(spec.drive, Drive::Acp { .. } | Drive::Mock { .. });
+    match has_tools {
         true => format!(
             "When you are done, call Baton's tool {tool}. Without a report the task goes to a person."
         ),
