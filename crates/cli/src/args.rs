@@ -330,8 +330,10 @@ pub(crate) enum Agent {
     ///
     /// Example:
     ///   baton agent add opencode -- opencode acp
-    ///   baton agent add claude --profile claude -- claude -p
-    ///   baton agent add local --api openai --base-url http://127.0.0.1:8080/v1 --model m
+    ///   baton agent add claude --profile claude -- \
+    ///     claude -p --output-format stream-json --verbose
+    ///   baton agent add local --api openai --model m \
+    ///     --base-url http://127.0.0.1:8080/v1
     #[command(verbatim_doc_comment)]
     Add(AgentAdd),
     /// Start an agent and say what works

@@ -236,6 +236,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_known_command_is_in_the_reference() {
+        let page = include_str!("../../../../docs/reference/harnesses.md");
+        for way in KNOWN.iter().flat_map(|known| known.ways) {
+            // The adapter's earlier name is taken and not advertised.
+            let command = way.command.join(" ");
+            assert!(command == "claude-code-acp" || page.contains(&format!("`{command}`")), "{command}");
+        }
+    }
+
+    #[test]
     fn the_configuration_that_is_written_can_be_read() {
         let all = KNOWN.iter().flat_map(|known| known.ways.iter().map(|way| (known.name, way)));
         for (name, way) in all {

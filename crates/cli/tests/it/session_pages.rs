@@ -178,3 +178,16 @@ fn every_test_that_the_page_names_exists() {
     }
     assert!(count > 30, "{count}");
 }
+
+#[test]
+fn every_word_of_the_mock_is_in_the_reference() {
+    let source = include_str!("../../src/commands/mock_agent/turn.rs");
+    let known = source.lines().filter_map(|line| {
+        let (word, rest) = line.trim().strip_prefix('"')?.split_once("\" => ")?;
+        (line.starts_with("            \"") && !rest.is_empty()).then(|| word.to_owned())
+    });
+    let page = fs::read_to_string(root().join("docs/reference/harnesses.md")).unwrap();
+    let first = |row: &Vec<String>| row[0].split('`').nth(1).unwrap().to_owned();
+    let listed: BTreeSet<String> = table(&page, "| word | does |").iter().map(first).collect();
+    assert_eq!(listed, known.collect::<BTreeSet<String>>());
+}
