@@ -18,7 +18,7 @@ use crate::words::roles;
 ///
 /// Example:
 ///   baton init
-///   baton task new "Fix the login" --ready
+///   baton run "Fix the login"
 #[derive(Debug, Parser)]
 #[command(name = "baton", version, verbatim_doc_comment, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -66,10 +66,11 @@ pub(crate) enum Command {
     Init,
     /// Show the life of a task in a throw-away directory
     ///
-    /// A task is created, claimed, handed over in part, and passes CI and review; two
-    /// other agents die and their tasks are recovered; then the trace is verified and
-    /// one event proved. Every command is run by real processes and shown with what it
-    /// prints. Nothing is left behind.
+    /// A task is created, claimed, handed over in part, and passes CI and review; an
+    /// agent works in a session, asks for a permission and crashes; two others die and
+    /// their tasks are recovered; then the trace is verified and one event proved.
+    /// Every command is run by real processes and shown with what it prints. Nothing
+    /// is left behind.
     ///
     /// Example:
     ///   baton demo
@@ -210,11 +211,12 @@ pub(crate) enum Command {
     ///   baton doctor --fix
     #[command(verbatim_doc_comment)]
     Doctor(Doctor),
-    /// Run the server: recover tasks, take in edits, run the checks
+    /// Run the server: hand tasks to agents, recover them, run the checks
     ///
-    /// As long as it runs, it owns the data directory. It acts on leases and heartbeats
-    /// that run out, takes in what a person changes in the files of tasks, runs
-    /// `ci.command` and delivers notifications.
+    /// As long as it runs, it owns the data directory. It gives ready tasks to the
+    /// agents of the configuration and supervises their sessions, acts on leases and
+    /// heartbeats that run out, takes in what a person changes in the files of tasks,
+    /// runs `ci.command` and delivers notifications.
     ///
     /// Every other command that writes is done by it: with the same output and the same
     /// exit code, and without waiting for others. Its configuration rules then; a
@@ -328,8 +330,10 @@ pub(crate) enum Agent {
     ///
     /// Example:
     ///   baton agent add opencode -- opencode acp
-    ///   baton agent add claude --profile claude -- claude -p
-    ///   baton agent add local --api openai --base-url http://127.0.0.1:8080/v1 --model m
+    ///   baton agent add claude --profile claude -- \
+    ///     claude -p --output-format stream-json --verbose
+    ///   baton agent add local --api openai --model m \
+    ///     --base-url http://127.0.0.1:8080/v1
     #[command(verbatim_doc_comment)]
     Add(AgentAdd),
     /// Start an agent and say what works

@@ -9,8 +9,8 @@ use crate::config::Flag;
 
 /// The commands by what people come for.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["init", "demo", "task", "send", "exit", "ci", "trace", "agent"]),
-    ("Watch", &["events"]),
+    ("Work", &["init", "demo", "run", "task", "send", "exit", "ci", "trace", "agent"]),
+    ("Watch", &["session", "events"]),
     ("Prove", &["verify", "replay"]),
     ("Operate", &["serve", "config", "hooks", "doctor", "notify", "explain", "completions", "man"]),
     ("Speak", &["mcp", "mock-agent"]),

@@ -66,13 +66,15 @@ pub(crate) enum Session {
     /// Run a tool again that failed
     ///
     /// Example:
-    ///   baton session retry-tool sess_019b76da toolrun_019b76da-addc-7101-8101-010101010101
+    ///   baton session retry-tool sess_019b76da \
+    ///     toolrun_019b76da-addc-7101-8101-010101010101
     #[command(verbatim_doc_comment)]
     RetryTool(RetryTool),
     /// Run a hook again that failed
     ///
     /// Example:
-    ///   baton session retry-hook sess_019b76da hookrun_019b76da-addc-7101-8101-010101010101
+    ///   baton session retry-hook sess_019b76da \
+    ///     hookrun_019b76da-addc-7101-8101-010101010101
     #[command(verbatim_doc_comment)]
     RetryHook(RetryHook),
     /// Answer what a session asks for
@@ -85,7 +87,12 @@ pub(crate) enum Session {
     #[command(verbatim_doc_comment)]
     Permit(Permit),
     /// Ask a person something, for an agent
-    #[command(hide = true)]
+    ///
+    /// What Baton's tool server calls; the answer is what a person says.
+    ///
+    /// Example:
+    ///   baton session ask sess_019b76da --text "Which of the two?"
+    #[command(hide = true, verbatim_doc_comment)]
     Ask(SessionAsk),
 }
 

@@ -138,36 +138,78 @@ fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     write_atomic(&*disk(), path, text.as_bytes()).map_err(|error| CliError::io("write", path, &error))
 }
 
-/// An agent program that Baton knows how to start.
+/// An agent that Baton knows how to start.
 struct KnownAgent {
     name: &'static str,
-    settings: &'static str,
+    /// The better one first; the first whose program is there is written.
+    ways: &'static [Way],
 }
 
-/// How each is started. The first word of the command is looked for on PATH.
-const KNOWN: [KnownAgent; 5] = [
-    KnownAgent {
-        name: "claude",
-        settings: "harness = \"exec\"\nprofile = \"claude\"\ncommand = [\"claude\"]",
+/// One way to start an agent. The first word is the program, which is looked for on PATH.
+struct Way {
+    /// For a command that prints its own stream; the others speak ACP.
+    profile: Option<&'static str>,
+    command: &'static [&'static str],
+    /// The variable by which it can be given a key. Nobody is given one unasked.
+    key: Option<&'static str>,
+}
+
+const fn acp(command: &'static [&'static str], key: Option<&'static str>) -> Way {
+    Way { profile: None, command, key }
+}
+
+const ANTHROPIC: Option<&str> = Some("ANTHROPIC_API_KEY");
+const OPENAI: Option<&str> = Some("OPENAI_API_KEY");
+
+/// An agent by its adapter asks before it does something; by itself, as a command, it cannot.
+const CLAUDE: &[Way] = &[
+    acp(&["claude-agent-acp"], ANTHROPIC),
+    acp(&["claude-code-acp"], ANTHROPIC),
+    Way {
+        profile: Some("claude"),
+        command: &["claude", "-p", "--output-format", "stream-json", "--verbose"],
+        key: ANTHROPIC,
     },
-    KnownAgent { name: "codex", settings: "harness = \"exec\"\nprofile = \"codex\"\ncommand = [\"codex\"]" },
-    KnownAgent { name: "gemini", settings: "harness = \"acp\"\ncommand = [\"gemini\", \"--acp\"]" },
-    KnownAgent { name: "opencode", settings: "harness = \"acp\"\ncommand = [\"opencode\", \"acp\"]" },
-    KnownAgent { name: "goose", settings: "harness = \"acp\"\ncommand = [\"goose\", \"acp\"]" },
+];
+const CODEX: &[Way] = &[
+    acp(&["codex-acp"], OPENAI),
+    Way { profile: Some("codex"), command: &["codex", "exec", "--json", "-"], key: OPENAI },
 ];
 
-fn find_agents(ctx: &Context) -> Vec<&'static KnownAgent> {
+/// How each is started; `docs/reference/harnesses.md` says what is known of them.
+const KNOWN: [KnownAgent; 9] = [
+    KnownAgent { name: "claude", ways: CLAUDE },
+    KnownAgent { name: "codex", ways: CODEX },
+    KnownAgent { name: "gemini", ways: &[acp(&["gemini", "--acp"], Some("GEMINI_API_KEY"))] },
+    KnownAgent { name: "opencode", ways: &[acp(&["opencode", "acp"], None)] },
+    KnownAgent { name: "qwen", ways: &[acp(&["qwen", "--acp"], OPENAI)] },
+    KnownAgent { name: "copilot", ways: &[acp(&["copilot", "--acp"], None)] },
+    KnownAgent { name: "cline", ways: &[acp(&["cline", "--acp"], None)] },
+    KnownAgent { name: "vibe", ways: &[acp(&["vibe-acp"], Some("MISTRAL_API_KEY"))] },
+    KnownAgent { name: "goose", ways: &[acp(&["goose", "acp"], None)] },
+];
+
+/// An agent that was found, and how it is started here.
+struct FoundAgent {
+    name: &'static str,
+    way: &'static Way,
+}
+
+fn find_agents(ctx: &Context) -> Vec<FoundAgent> {
     use std::os::unix::fs::PermissionsExt as _;
     let path = ctx.env.get("PATH").unwrap_or_default();
     let is_program = |path: &Path| {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
-    let found =
-        |agent: &&KnownAgent| std::env::split_paths(&path).any(|dir| is_program(&dir.join(agent.name)));
-    KNOWN.iter().filter(found).collect()
+    let is_there = |way: &&Way| std::env::split_paths(&path).any(|dir| is_program(&dir.join(way.command[0])));
+    let found = |agent: &KnownAgent| {
+        let way = agent.ways.iter().find(is_there)?;
+        Some(FoundAgent { name: agent.name, way })
+    };
+    KNOWN.iter().filter_map(found).collect()
 }
 
-fn config_text(agents: &[&KnownAgent]) -> String {
+fn config_text(agents: &[FoundAgent]) -> String {
     let mut text = String::from(
         "# Configuration of this data directory. What is commented out is the default.\n\
          # BATON_LEDGER_DURABILITY and so on override it. `baton config show --origin` prints every key and where\n\
@@ -177,8 +219,14 @@ fn config_text(agents: &[&KnownAgent]) -> String {
          # segment_bytes = 67108864     # a new file after this many bytes\n\
          # checkpoint_every = 1024      # a signed checkpoint after this many events\n",
     );
-    for agent in agents {
-        text.push_str(&format!("\n[agents.{}]\n{}\n", agent.name, agent.settings));
+    for FoundAgent { name, way } in agents {
+        let command: Vec<String> = way.command.iter().map(|word| format!("\"{word}\"")).collect();
+        let harness = if way.profile.is_some() { "exec" } else { "acp" };
+        text.push_str(&format!("\n[agents.{name}]\nharness = \"{harness}\"\n"));
+        text.extend(way.profile.map(|profile| format!("profile = \"{profile}\"\n")));
+        text.push_str(&format!("command = [{}]\n", command.join(", ")));
+        let passed = |key| format!("# env_pass = [\"{key}\"]   # where it needs a key of yours\n");
+        text.extend(way.key.map(passed));
     }
     text
 }
@@ -188,11 +236,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_known_command_is_in_the_reference() {
+        let page = include_str!("../../../../docs/reference/harnesses.md");
+        for way in KNOWN.iter().flat_map(|known| known.ways) {
+            // The adapter's earlier name is taken and not advertised.
+            let command = way.command.join(" ");
+            assert!(command == "claude-code-acp" || page.contains(&format!("`{command}`")), "{command}");
+        }
+    }
+
+    #[test]
     fn the_configuration_that_is_written_can_be_read() {
-        let all: Vec<&KnownAgent> = KNOWN.iter().collect();
-        let text = config_text(&all);
+        let all = KNOWN.iter().flat_map(|known| known.ways.iter().map(|way| (known.name, way)));
+        for (name, way) in all {
+            let text = config_text(&[FoundAgent { name, way }]);
+            let key = way.key.map(|key| format!("\nenv_pass = [\"{key}\"]")).unwrap_or_default();
+            for text in [text.clone(), text.replace("\n# env_pass", "\nenv_pass")] {
+                let settings = crate::config::of_text(&text).unwrap();
+                assert!(settings.agents.contains_key(&name.parse().unwrap()), "{text}");
+            }
+            assert!(text.replace("\n# env", "\nenv").contains(&key), "{text}");
+        }
+        let text = config_text(&[]);
         let settings = crate::config::of_text(&text).unwrap();
-        assert!(KNOWN.iter().all(|known| settings.agents.contains_key(&known.name.parse().unwrap())));
         // What is commented out is what is built in.
         let commented = text.replace("\n# durability", "\ndurability").replace("\n# segment", "\nsegment");
         let commented = commented.replace("\n# checkpoint", "\ncheckpoint");

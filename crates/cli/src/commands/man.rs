@@ -45,7 +45,9 @@ fn write_all(command: &clap::Command, dir: &Path, written: &mut Vec<String>) -> 
     let page = render(command)?;
     write_atomic(&*disk(), &path, &page).map_err(|error| CliError::io("write", &path, &error))?;
     written.push(path.display().to_string());
-    command.get_subcommands().try_for_each(|subcommand| write_all(subcommand, dir, written))
+    // What is hidden is for Baton itself.
+    let mut shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    shown.try_for_each(|subcommand| write_all(subcommand, dir, written))
 }
 
 fn name(command: &clap::Command) -> String {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use baton_core::AgentName;
 use baton_core::limits::TITLE_CHARS_MAX;
+use baton_core::session::EndReason;
 use baton_core::task::decide::New;
 use baton_core::task::{Refusal, Routing, Status, Task};
 use baton_runtime::Fault;
@@ -228,8 +229,12 @@ fn finish(
     let status = owner.engine.look(|board| board.get(task).map(|task| task.status)).ok().flatten();
     let status = status.map_or_else(String::new, |status| format!("; {task} is in {status}"));
     let took = duration(began.elapsed().as_secs());
-    if let (Some(data), Exit::AgentFailed) = (&end.termination, exit) {
-        ending_lines(data).iter().for_each(|line| ui.note(line));
+    if let (Some(data), Exit::AgentFailed) = (&end.termination, exit)
+        && data.reason == EndReason::Error
+    {
+        // What the last line says is not said twice.
+        let said = usize::from(end.why == data.message);
+        ending_lines(data).iter().skip(said).for_each(|line| ui.note(line));
     }
     let why = end.why.as_ref().map(|why| format!(": {}", printable(why))).unwrap_or_default();
     ui.line(&format!("{}{why}  ({took}{}){status}", end.outcome.as_str(), cost(usage)))?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Home, finish, until, wait};
 
 /// Every part of the story, in order.
-const HEADINGS: [&str; 17] = [
+const HEADINGS: [&str; 20] = [
     "# A data directory, and somebody who does what is due",
     "# A task is created",
     "# Ada claims it; Bob comes too late",
@@ -21,6 +21,9 @@ const HEADINGS: [&str; 17] = [
     "# CI: the configured command decides",
     "# Review: not by whoever did the work",
     "# A person approves it, and it is done",
+    "# Baton drives an agent itself: tools, a hook after them, a report",
+    "# An agent asks before it does something; a person answers",
+    "# An agent crashes: how, after which tool, and what it wrote, within a second",
     "# From now on an agent that is silent for two seconds is taken for dead",
     "# An agent dies without a word: its task is ready again",
     "# Another one leaves a result before it dies: its work goes to review",
@@ -65,6 +68,11 @@ fn the_demo_tells_the_life_of_a_task_and_leaves_nothing_behind() {
         "(exit code 5)",
         "next is CI_PENDING",
         "did the work before it",
+        "hook  count  succeeded",
+        "waits for  ",
+        "permission: once",
+        "exit code 3, cause crash, last tool read_file",
+        "mock: crash line 4 of 4",
         "\"status\": \"failed\"",
         "stale_heartbeat_partial",
         "verdict       pass, with warnings",

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Home, finish};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/first-task.md");
+const AGENT_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/first-agent.md");
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
 
 /// Commands, and what they print where the page shows it.
@@ -119,6 +120,11 @@ fn check(page: &str) {
 #[test]
 fn the_first_task_goes_as_the_guide_says() {
     check(GUIDE);
+}
+
+#[test]
+fn the_first_agent_goes_as_the_guide_says() {
+    check(AGENT_GUIDE);
 }
 
 #[test]

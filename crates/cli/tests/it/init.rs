@@ -88,6 +88,43 @@ fn agents_on_the_path_are_named_in_the_configuration() {
 }
 
 #[test]
+fn every_agent_that_is_found_gets_a_command_that_works() {
+    // The programs that are there, and what is written for them: an adapter goes before the program that it is for.
+    let exec_claude = "harness = \"exec\"\nprofile = \"claude\"\n\
+        command = [\"claude\", \"-p\", \"--output-format\", \"stream-json\", \"--verbose\"]";
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["claude"], "claude", exec_claude),
+        (&["claude", "claude-agent-acp"], "claude", "harness = \"acp\"\ncommand = [\"claude-agent-acp\"]"),
+        (
+            &["codex"],
+            "codex",
+            "harness = \"exec\"\nprofile = \"codex\"\ncommand = [\"codex\", \"exec\", \"--json\", \"-\"]",
+        ),
+        (&["codex-acp", "codex"], "codex", "harness = \"acp\"\ncommand = [\"codex-acp\"]"),
+        (&["gemini"], "gemini", "harness = \"acp\"\ncommand = [\"gemini\", \"--acp\"]"),
+        (&["qwen"], "qwen", "harness = \"acp\"\ncommand = [\"qwen\", \"--acp\"]"),
+        (&["copilot"], "copilot", "harness = \"acp\"\ncommand = [\"copilot\", \"--acp\"]"),
+        (&["vibe-acp"], "vibe", "harness = \"acp\"\ncommand = [\"vibe-acp\"]"),
+    ];
+    for (programs, name, settings) in cases {
+        let home = Home::empty();
+        let bin = home.path("bin");
+        fs::create_dir(&bin).unwrap();
+        for program in *programs {
+            symlink("/bin/sh", bin.join(program)).unwrap();
+        }
+        let child = home.command(&["init", "--json"]).env("PATH", &bin).spawn().unwrap();
+        assert_eq!(finish(child, None).object()["agents"], serde_json::json!([name]));
+        let config = fs::read_to_string(home.data().join("baton.toml")).unwrap();
+        assert!(config.contains(&format!("[agents.{name}]\n{settings}\n")), "{config}");
+        let listed = home.json(&["agent", "ls"]);
+        let names: Vec<&str> =
+            listed["agents"].as_array().unwrap().iter().filter_map(|agent| agent["name"].as_str()).collect();
+        assert!(names.contains(name) && names.contains(&"mock"), "{listed}");
+    }
+}
+
+#[test]
 fn the_data_directory_is_found_upwards_like_git() {
     let home = Home::empty();
     let without = |args: &[&str], dir: &str| {

@@ -69,6 +69,8 @@ mod serve;
 #[cfg(test)]
 mod serve_tasks;
 #[cfg(test)]
+mod session_pages;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod support;

@@ -15,11 +15,11 @@ const PARENT: &str = "TASK-2026-01-31-001";
 const CHILD: &str = "TASK-2026-01-31-002";
 const EVENTS: &str = include_str!("../../../core/src/task/event.rs");
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     fs::read_to_string(root().join("docs/protocol").join(name)).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     out
 }
 
-fn of_kind(name: &str, kind: &str) -> Vec<(String, String)> {
+pub(crate) fn of_kind(name: &str, kind: &str) -> Vec<(String, String)> {
     let fits = |info: &str| info == kind || info.starts_with(&format!("{kind} "));
     blocks(&page(name)).into_iter().filter(|(info, _)| fits(info)).collect()
 }
@@ -51,7 +51,7 @@ fn only(name: &str, kind: &str) -> String {
 }
 
 /// The rows of the table below this head, as cells.
-fn table(text: &str, head: &str) -> Vec<Vec<String>> {
+pub(crate) fn table(text: &str, head: &str) -> Vec<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| *line != head);
     assert_eq!(lines.next(), Some(head));
     let rows = lines.skip(1).take_while(|line| line.starts_with('|'));

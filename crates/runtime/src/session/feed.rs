@@ -135,6 +135,11 @@ mod tests {
         feed.end();
         assert_eq!(feed.after(5, AT_ONCE), Next::Over);
         assert!(matches!(feed.after(4, AT_ONCE), Next::Items(items) if items.len() == 1));
+        assert_eq!(
+            feed.after(u64::MAX, AT_ONCE),
+            Next::Over,
+            "for whoever wants the end and nothing before it"
+        );
     }
 
     #[test]

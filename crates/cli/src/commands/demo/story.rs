@@ -20,6 +20,11 @@ const REVIEW: &str = r#"{"protocol":"apm2_agent_exit","version":"1.0.0","phase_c
  "notes":"Read it; fine with me"}
 "#;
 
+/// Runs after every batch of tools that changed something.
+const HOOKS: &str = r#"{"hooks": [{"name": "count", "command": ["sh", "-c", "wc -l < mock.txt"],
+            "failure_policy": {"type": "warn_continue"}, "timeout_ms": 5000}]}
+"#;
+
 /// An agent that is a script: takes a task, gives a sign of life, and is then never heard of again. With a third word it leaves a result.
 const AGENT: &str = r#"# usage: sh agent.sh TASK AGENT [OUTCOME]
 claim=$(baton task claim "$1" --agent "$2" --json) || exit
@@ -42,6 +47,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> Told<()> {
     open(stage)?;
     let task = work(stage)?;
     finish(stage, &task)?;
+    sessions(stage)?;
     deaths(stage)?;
     prove(stage, &task)?;
     stage.heading("Done. Nothing of this is left behind.")
@@ -51,6 +57,7 @@ fn open(stage: &mut Stage<'_>) -> Told<()> {
     stage.heading("A data directory, and somebody who does what is due")?;
     stage.run("baton init -q")?;
     stage.file(".baton/baton.toml", CONFIG)?;
+    stage.file(".baton/hooks.json", HOOKS)?;
     stage.file("checks.sh", CHECKS)?;
     stage.file("agent.sh", AGENT)?;
     stage.run("cat .baton/baton.toml checks.sh")?;
@@ -143,6 +150,52 @@ fn run_ci(stage: &mut Stage<'_>, task: &str) -> Told<()> {
     stage.wait("CI gives its verdict", has_verdict)?;
     stage.run(&format!("baton events --task {task} --type ci.reported"))?;
     Ok(())
+}
+
+/// The built-in agent: what single words of its prompt say, it does.
+fn sessions(stage: &mut Stage<'_>) -> Told<()> {
+    stage.heading("Baton drives an agent itself: tools, a hook after them, a report")?;
+    stage.run("cat .baton/hooks.json")?;
+    let ran = stage.run("baton run \"tool write complete done\" --agent mock -q")?;
+    stage.expect(ran.contains("hook  count  succeeded"), "the hook ran after the tools")?;
+    let task = last_session(stage)?.1;
+    stage.run(&format!("baton task approve {task}"))?;
+
+    stage.heading("An agent asks before it does something; a person answers")?;
+    let id = stage.run("baton session start --agent mock -q")?;
+    let session = id.trim().to_owned();
+    stage.run(&format!("baton session send {session} \"permission\""))?;
+    stage.wait("the agent asks", |stage| Ok(pending(stage, &session)?.is_some()))?;
+    stage.run(&format!("baton session show {session}"))?;
+    let request = pending(stage, &session)?.unwrap_or_default();
+    stage.run(&format!("baton session permit {session} {request} allow"))?;
+    stage
+        .wait("the turn ends", |stage| Ok(stage.look(&["session", "show", &session])?["state"] == "ready"))?;
+    stage.run(&format!("cat .baton/sessions/{session}/transcript.jsonl"))?;
+    stage.run(&format!("baton session stop {session} -q > stopped.txt"))?;
+
+    stage.heading("An agent crashes: how, after which tool, and what it wrote, within a second")?;
+    stage.run_to(6, "baton run \"tool crash 3 4\" --agent mock -q")?;
+    let (session, task) = last_session(stage)?;
+    let shown = stage.run(&format!("baton session show {session}"))?;
+    stage.expect(shown.contains("exit code 3, cause crash"), "the end has its cause")?;
+    stage.run(&format!("baton task show {task}"))?;
+    stage.expect(show(stage, &task)?["attempts"] == 1, "one attempt failed")?;
+    stage.run(&format!("baton task move {task} cancelled --reason \"it was only for show\""))?;
+    Ok(())
+}
+
+/// What a session waits for.
+fn pending(stage: &Stage<'_>, session: &str) -> Told<Option<String>> {
+    let shown = stage.look(&["session", "show", session])?;
+    Ok(shown["pendingPermissions"][0]["id"].as_str().map(str::to_owned))
+}
+
+/// The newest session and its task.
+fn last_session(stage: &Stage<'_>) -> Told<(String, String)> {
+    let listed = stage.look(&["session", "ls"])?;
+    let last = &listed["sessions"][0];
+    Ok((text(last, "id"), text(last, "taskId")))
 }
 
 fn deaths(stage: &mut Stage<'_>) -> Told<()> {

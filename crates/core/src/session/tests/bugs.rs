@@ -91,6 +91,24 @@ fn every_input_is_for_one_session() {
 }
 
 #[test]
+fn the_same_inputs_give_the_same_decisions() {
+    let history = || {
+        let mut rig = Rig::executing(&["write_file", "grep"], vec![any("h")]);
+        let runs = rig.runs();
+        let mut all =
+            vec![rig.give(ended(runs[0], RunStatus::Failed)), rig.give(ended(runs[1], RunStatus::Succeeded))];
+        all.push(rig.give(Input::RetryTimeout { target: RetryTarget::Tool(runs[0]) }));
+        all.push(rig.give(Input::ToolStarted { run: runs[0] }));
+        all.push(rig.give(ended(runs[0], RunStatus::Succeeded)));
+        all.push(rig.end_hook(0, RunStatus::Succeeded));
+        all.push(rig.give(exited(None)));
+        all
+    };
+    // Ids and times too: nothing in it comes from anywhere but the inputs.
+    assert_eq!(history(), history());
+}
+
+#[test]
 fn there_are_two_further_attempts_at_a_request_and_then_it_is_ready() {
     let mut rig = Rig::calling(ToolsBy::Baton, Vec::new());
     let mut waits = Vec::new();
