@@ -142,10 +142,11 @@ impl Follower {
     fn show_state(&mut self, ui: &mut Ui, value: &Value) -> Result<(), Stop> {
         let text = |key: &str| printable(value[key].as_str().unwrap_or_default());
         let line = match value["type"].as_str().unwrap_or_default() {
-            "state_changed" => {
-                ui.detail(&format!("{} → {} ({})", text("from"), text("to"), text("reason")));
-                return Ok(());
-            }
+            "state_changed" => match value["to"].as_str().unwrap_or_default() {
+                // Passed through within one decision.
+                "processing_response" | "executing_tools" => return Ok(()),
+                to => format!("state  {}", printable(to)),
+            },
             "tool_lifecycle" | "hook_lifecycle" => {
                 let what = if value["hookName"].is_string() { "hook" } else { "tool" };
                 let name = if what == "hook" { text("hookName") } else { text("toolName") };
@@ -158,8 +159,14 @@ impl Follower {
             }
             "session_error" | "session_warning" => format!("{}  {}", text("code"), text("message")),
             "permission_requested" => {
-                let what = if value["kind"] == "question" { "asks" } else { "wants" };
-                format!("{what}  {}  ({})", text("title"), text("id"))
+                let is_question = value["kind"] == "question";
+                let what = if is_question { "asks" } else { "wants" };
+                let line = format!("{what}  {}  ({})", text("title"), text("id"));
+                match self.answers {
+                    Answers::Person(_) if is_question => format!("{line}  type an answer:"),
+                    Answers::Person(_) => format!("{line}  allow it? [y/n]"),
+                    _ => line,
+                }
             }
             "permission_resolved" => {
                 let answer =
