@@ -92,7 +92,7 @@ impl Feed {
         let mut kept = self.kept();
         loop {
             if let Some((first, _)) = kept.items.front()
-                && position + 1 < first.at
+                && position.saturating_add(1) < first.at
             {
                 return Next::Gap(first.at);
             }

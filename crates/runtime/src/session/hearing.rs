@@ -19,7 +19,9 @@ use crate::tools::tree_change::Look;
 impl Running {
     /// Translates what the agent tells.
     pub(super) fn hear(&mut self, told: Told) -> Result<(), AppendError> {
-        self.silence = None;
+        if !matches!(told, Told::Noise { .. }) {
+            self.silence = None;
+        }
         match told {
             Told::Ready(ready) => {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
@@ -29,8 +31,12 @@ impl Running {
                 self.save();
                 self.decide(Input::HarnessReady)?;
             }
-            Told::NotReady(failure) => {
+            Told::Broken(failure) => {
                 // One that is ended for its silence says so too, on its way out.
+                self.blamed.get_or_insert(failure);
+                self.condemn();
+            }
+            Told::Blamed(failure) => {
                 self.blamed.get_or_insert(failure);
             }
             Told::Text { text, is_thought } => {
@@ -79,7 +85,7 @@ impl Running {
                     self.condemn();
                 }
             }
-            Told::Unknown { what, raw } => {
+            Told::Unknown { what, raw } | Told::Noise { what, raw } => {
                 let fields = json!({"what": what, "raw": raw});
                 let _ = self.start.transcript.put(self.start.clock.now(), "unknown", object(fields));
             }

@@ -57,7 +57,7 @@ pub struct AcpHarness {
 type Incoming = Arc<Mutex<Option<UnboundedSender<std::io::Result<String>>>>>;
 
 impl AcpHarness {
-    /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `NotReady` and ends with `Exited`.
+    /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `Broken` and ends with `Exited`.
     pub fn start(
         launch: Launch,
         setup: Setup,
@@ -68,8 +68,8 @@ impl AcpHarness {
         let to_library: Incoming = Arc::new(Mutex::new(Some(to_library)));
         let (commands, asked) = unbounded();
         let agent = Agent::start(launch, {
-            let (tell, commands) = (tell.clone(), commands.clone());
-            move |heard| listen(heard, &to_library, &commands, &*tell)
+            let tell = tell.clone();
+            move |heard| listen(heard, &to_library, &*tell)
         })?;
         start_library(agent.clone(), setup, incoming, asked, tell)?;
         Ok(AcpHarness { agent, commands })
@@ -99,12 +99,7 @@ fn start_library(
 }
 
 /// Sorts what comes from the process: to the library, or straight to whoever listens.
-fn listen(
-    heard: Heard,
-    to_library: &Incoming,
-    commands: &UnboundedSender<Command>,
-    tell: &(dyn Fn(Told) + Send + Sync),
-) {
+fn listen(heard: Heard, to_library: &Incoming, tell: &(dyn Fn(Told) + Send + Sync)) {
     let close = || drop(to_library.lock().unwrap_or_else(PoisonError::into_inner).take());
     match heard {
         Heard::Line(line) => {
@@ -118,7 +113,7 @@ fn listen(
         }
         Heard::TooLong(bytes) => {
             let message = format!("the agent sent a line of {bytes} bytes, which is no message");
-            let _ = commands.unbounded_send(Command::GiveUp(Failure::of(Cause::Protocol, message)));
+            tell(Told::Broken(Failure::of(Cause::Protocol, message)));
         }
         Heard::Closed => {
             close();
@@ -147,6 +142,10 @@ impl Harness for AcpHarness {
 
     fn stop(&mut self) {
         self.agent.stop();
+    }
+
+    fn end(&mut self) {
+        self.agent.end();
     }
 
     fn pid(&self) -> Option<u32> {
