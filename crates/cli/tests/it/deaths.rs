@@ -183,11 +183,14 @@ fn whatever_agents_write_costs_baton_little_memory() {
     fs::write(home.work().join("agent.sh"), agent(&speaks)).unwrap();
     fs::write(home.data().join("baton.toml"), agents).unwrap();
     let serving = Serving::start_with(&home, &["--no-dispatch"]);
-    let state = |id: &str| text(&home.json(&["session", "show", id])["state"]);
     let turn = |agent: &str, prompt: &str| {
         let id = text(&home.json(&["session", "start", "--agent", agent])["id"]);
         home.run(&["session", "send", &id, prompt]).expect(0);
-        until("the end of the turn", || matches!(&*state(&id), "ready" | "stopped"));
+        // The end is told a moment before it is kept.
+        until("the end of the turn", || {
+            let shown = home.json(&["session", "show", &id]);
+            shown["state"] == "ready" || shown.get("terminationInfo").is_some()
+        });
         let shown = home.json(&["session", "show", &id]);
         if shown["state"] == "ready" {
             home.run(&["session", "stop", &id]).expect(0);
@@ -206,6 +209,8 @@ fn whatever_agents_write_costs_baton_little_memory() {
         let most = memory(pid, "VmHWM").saturating_sub(idle);
         eprintln!("{agent}: {} MiB more than in idleness", most >> 20);
         assert!(most < MEMORY_MAX, "{agent}: {most} bytes more than in idleness");
+        let errors = home.data().join("sessions").join(text(&shown["id"])).join("stderr.log.1");
+        assert_eq!(errors.exists(), matches!(agent, "mock" | "flood"), "{agent}: it did write that much");
         let cause = &shown["terminationInfo"]["cause"];
         assert_eq!(cause == "protocol", agent == "talker", "{agent}: {shown}");
     }
