@@ -11,8 +11,11 @@ pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of what an agent writes beside its protocol, in each of two files.
 pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Between the end of an agent's output and its own end: what dies closes its output first.
-pub const CLOSED_GRACE: Duration = Duration::from_millis(500);
+/// Between the end of an agent's output and its own end: what dies closes its output first. With the next two it is less than a second.
+pub const CLOSED_GRACE: Duration = Duration::from_millis(300);
+
+/// Between the request to end and the end, for an agent that is ended for what it did: a hang is answered within a second of its deadline.
+pub const SHORT_GRACE: Duration = Duration::from_millis(300);
 
 /// What an agent said last in its turn, in bytes: a command that fails says there why.
 pub const SAID_TAIL_BYTES: usize = 512;
@@ -35,6 +38,13 @@ pub const MAILBOX_MAX: usize = 256;
 
 /// Largest transcript, in bytes. What an agent says beyond that is seen and not kept.
 pub const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Longest part of what an agent says that goes through the mailbox at once, in bytes: with all of it taken, the mailbox holds 16 MiB.
+pub const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// What of a piece of the transcript is only in memory: by size in bytes, and by time. More than that does not get lost with Baton.
+pub const PIECE_BYTES_MAX: usize = 64 << 10;
+pub const PIECE_WAIT: Duration = Duration::from_secs(1);
 
 /// First bytes of a command's output that are kept in memory: what it started with.
 pub const OUTPUT_HEAD_BYTES: usize = 16 << 10;

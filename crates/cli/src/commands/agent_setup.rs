@@ -282,7 +282,7 @@ impl Talk<'_> {
                     found.good("resume", if can_load { "it can load a session" } else { "not offered" });
                     return true;
                 }
-                Ok(Told::NotReady(Failure { message, .. })) => {
+                Ok(Told::Broken(Failure { message, .. })) => {
                     found.bad("handshake", message);
                     return false;
                 }
@@ -344,6 +344,7 @@ fn exit_words(exit: &ProcessExit) -> String {
         ProcessEnd::Exited(code) => format!("exit code {code}"),
         ProcessEnd::Signalled(signal) => format!("signal {signal}"),
         ProcessEnd::NotSpawned(why) | ProcessEnd::Lost(why) => why.clone(),
+        ProcessEnd::Absent => "no process".to_owned(),
     };
     let stderr = exit.stderr.as_ref().and_then(|stderr| stderr.tail.clone().or_else(|| stderr.head.clone()));
     match stderr {

@@ -9,6 +9,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod deaths;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod dependencies;
@@ -60,6 +62,8 @@ mod protocol_pages;
 mod prove;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
+mod recovery;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]

@@ -38,7 +38,11 @@ impl Serving {
         Serving { socket: line["listening"].as_str().unwrap().into(), child, said: Some(said) }
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }

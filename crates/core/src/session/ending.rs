@@ -112,6 +112,8 @@ pub enum ProcessEnd {
     NotSpawned(String),
     /// What became of it cannot be known.
     Lost(String),
+    /// None is needed: the agent is a model somewhere else.
+    Absent,
 }
 
 /// What is known at the end.
@@ -157,10 +159,12 @@ impl Ended {
         let Ended { process, open, .. } = &self;
         let (reason, by) = match process {
             _ if self.is_asked => (EndReason::Terminated, TerminatedBy::Daemon),
-            ProcessEnd::Exited(0) if open.is_none() && self.cause.is_none() => {
+            ProcessEnd::Exited(0) | ProcessEnd::Absent if open.is_none() && self.cause.is_none() => {
                 (EndReason::Completed, TerminatedBy::Agent)
             }
-            ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) => (EndReason::Error, TerminatedBy::Agent),
+            ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) | ProcessEnd::Absent => {
+                (EndReason::Error, TerminatedBy::Agent)
+            }
             ProcessEnd::NotSpawned(_) | ProcessEnd::Lost(_) => (EndReason::Error, TerminatedBy::Daemon),
         };
         let (duration_ms, max_rss_bytes, cpu_ms) = (self.duration_ms, self.max_rss_bytes, self.cpu_ms);
@@ -186,9 +190,16 @@ impl Ended {
             ProcessEnd::Signalled(number) => format!("the agent was ended by {}", Signal::new(*number).name),
             ProcessEnd::NotSpawned(why) => format!("the agent could not be started: {why}"),
             ProcessEnd::Lost(why) => format!("what became of the agent is not known: {why}"),
+            ProcessEnd::Absent => "the conversation ended".to_owned(),
         };
-        let what = open.map_or(what.clone(), |open| format!("{what} {open}"));
+        let what = match (open, process) {
+            // What was never there was in the middle of nothing.
+            (None, _) | (_, ProcessEnd::NotSpawned(_)) => what,
+            (Some(open), _) => format!("{what} {open}"),
+        };
         data.message = Some(match &self.told {
+            // Where there is no process, its end says nothing more.
+            Some(told) if *process == ProcessEnd::Absent => told.clone(),
             Some(told) => format!("{told}; {what}"),
             None => what,
         });
@@ -196,7 +207,7 @@ impl Ended {
             ProcessEnd::Exited(code) => (Some(*code), None, Some(Cause::Crash)),
             ProcessEnd::Signalled(number) => (None, Some(Signal::new(*number)), Some(Cause::Crash)),
             ProcessEnd::NotSpawned(_) => (None, None, Some(Cause::Spawn)),
-            ProcessEnd::Lost(_) => (None, None, None),
+            ProcessEnd::Lost(_) | ProcessEnd::Absent => (None, None, None),
         };
         data.cause = self.cause.or(data.cause);
         data.resets_at = self.resets_at;
@@ -231,6 +242,8 @@ mod tests {
             (ended(ProcessEnd::Exited(1), |e| e.is_asked = true), Terminated, Daemon),
             (ended(ProcessEnd::NotSpawned("no such file".into()), |_| {}), Error, Daemon),
             (ended(ProcessEnd::Lost("no child".into()), |_| {}), Error, Daemon),
+            (ended(ProcessEnd::Absent, |e| e.is_asked = true), Terminated, Daemon),
+            (ended(ProcessEnd::Absent, |e| e.cause = Some(Cause::Auth)), Error, Agent),
         ];
         for (data, reason, by) in ends {
             assert_eq!((data.reason, data.terminated_by), (reason, by), "{data:?}");
@@ -264,6 +277,16 @@ mod tests {
         });
         assert_eq!(data.cause, Some(Cause::Quota));
         assert_eq!(data.message.as_deref(), Some("usage limit reached; the agent exited with code 1"));
+    }
+
+    #[test]
+    fn what_was_never_there_has_no_code_and_was_in_the_middle_of_nothing() {
+        let data = ended(ProcessEnd::NotSpawned("x: not found".into()), |e| e.open = Some("in a turn"));
+        assert_eq!(data.message.as_deref(), Some("the agent could not be started: x: not found"));
+        let data = ended(ProcessEnd::Absent, |e| {
+            (e.cause, e.told) = (Some(Cause::Auth), Some("no such key".into()));
+        });
+        assert_eq!((data.message.as_deref(), data.exit_code), (Some("no such key"), None));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use wait4::Wait4 as _;
 use super::lines::{Line, Lines};
 use super::memory::kernel_kills;
 use super::rotating::RotatingFile;
-use crate::limits::{AGENT_QUEUE_BYTES_MAX, DRAIN, KILLED_WAIT};
+use crate::limits::{AGENT_QUEUE_BYTES_MAX, DRAIN, KILLED_WAIT, SHORT_GRACE};
 
 /// A process to be started.
 #[derive(Debug)]
@@ -103,7 +103,16 @@ struct Asked {
     unwritten: VecDeque<u8>,
     is_input_over: bool,
     is_closed: bool,
-    stops: bool,
+    stops: Option<Ladder>,
+}
+
+/// How a process is brought to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ladder {
+    /// Its input ends, it is asked, it is forced: all within its grace.
+    Whole,
+    /// It is asked at once and forced a moment later.
+    Short,
 }
 
 impl Agent {
@@ -151,7 +160,7 @@ impl Agent {
     /// Writes bytes, now or when the agent reads. They are not waited for.
     pub fn write(&self, bytes: &[u8]) -> Result<(), NotWritten> {
         let mut asked = self.asked();
-        if asked.is_input_over || asked.is_closed || asked.stops {
+        if asked.is_input_over || asked.is_closed || asked.stops.is_some() {
             return Err(NotWritten::Closed);
         }
         if asked.unwritten.len() + bytes.len() > AGENT_QUEUE_BYTES_MAX {
@@ -171,7 +180,13 @@ impl Agent {
 
     /// Ends the process: its input, then a request, then by force, all within the grace.
     pub fn stop(&self) {
-        self.asked().stops = true;
+        self.asked().stops.get_or_insert(Ladder::Whole);
+        self.wake();
+    }
+
+    /// Ends the process for what it did: what does not answer is not given the time to end by itself.
+    pub fn end(&self) {
+        self.asked().stops = Some(Ladder::Short);
         self.wake();
     }
 
@@ -249,23 +264,28 @@ impl Running {
 
     /// The life of the process.
     fn listen(mut self, mut end: KillOnDrop, mut heard: impl FnMut(Heard)) {
-        let is_asked = loop {
+        let asked = loop {
             self.step(None, &mut heard);
             if self.has_ended {
-                break false;
+                break None;
             }
-            if self.asked(|asked| asked.stops) {
-                break true;
+            if let Some(ladder) = self.asked(|asked| asked.stops) {
+                break Some(ladder);
             }
         };
-        if is_asked {
-            let deadline = Instant::now() + self.grace;
+        let is_asked = asked.is_some();
+        if let Some(ladder) = asked {
+            let (alone, grace) = match ladder {
+                // Most end when their input does; the rest is asked.
+                Ladder::Whole => (self.grace / 4, self.grace),
+                Ladder::Short => (Duration::ZERO, self.grace.min(SHORT_GRACE)),
+            };
+            let now = Instant::now();
             self.stdin = None;
-            // Most end when their input does; the rest is asked.
-            self.until(Instant::now() + self.grace / 4, &mut heard);
+            self.until(now + alone, &mut heard);
             if !self.has_ended {
                 self.signal(Signal::TERM);
-                self.until(deadline, &mut heard);
+                self.until(now + grace, &mut heard);
             }
         } else {
             // What it wrote last is in the pipe, unless a child of its own still holds that.

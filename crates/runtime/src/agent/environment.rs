@@ -23,8 +23,11 @@ pub fn find(program: &str, dir: &Path, env: &BTreeMap<String, String>) -> io::Re
         let path = env.get("PATH").map(String::as_str).unwrap_or_default();
         std::env::split_paths(path).map(|part| dir.join(part).join(program)).collect()
     };
-    let files = candidates.into_iter().filter(|path| path.is_file());
-    let (fit, unfit): (Vec<_>, Vec<_>) = files.partition(|path| access(path, Access::EXEC_OK).is_ok());
+    // A folder that is named is there, and cannot be run; one that only happens to be on the path is passed by.
+    let is_there = |path: &PathBuf| path.is_file() || program.contains('/') && path.is_dir();
+    let found = candidates.into_iter().filter(is_there);
+    let is_fit = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    let (fit, unfit): (Vec<_>, Vec<_>) = found.partition(is_fit);
     match (fit.into_iter().next(), unfit.is_empty()) {
         (Some(path), _) => Ok(path),
         (None, true) => Err(io::Error::new(io::ErrorKind::NotFound, format!("{program}: not found"))),
@@ -53,5 +56,6 @@ mod tests {
         assert!(found("sh").unwrap().ends_with("sh"));
         assert_eq!(found("no-such-agent").unwrap_err(), "no-such-agent: not found");
         assert_eq!(found("/etc/passwd").unwrap_err(), "/etc/passwd: not executable");
+        assert_eq!(found("/etc/").unwrap_err(), "/etc/: not executable");
     }
 }

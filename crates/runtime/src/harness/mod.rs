@@ -16,6 +16,7 @@ use baton_core::session::{Answer, Cause, Evidence, ToolCall};
 use serde_json::Value;
 
 use crate::agent::Exit;
+use crate::limits::TEXT_BYTES_MAX;
 
 /// What is asked of an agent. Nothing here waits: what comes of it is told.
 pub trait Harness: Send + std::fmt::Debug {
@@ -42,6 +43,11 @@ pub trait Harness: Send + std::fmt::Debug {
     /// Ends the agent, within its grace.
     fn stop(&mut self);
 
+    /// Ends the agent for what it did or did not do: sooner than one that is asked to stop.
+    fn end(&mut self) {
+        self.stop();
+    }
+
     /// The number of its process, where it has one.
     fn pid(&self) -> Option<u32>;
 }
@@ -51,8 +57,10 @@ pub trait Harness: Send + std::fmt::Debug {
 pub enum Told {
     /// It takes input.
     Ready(Ready),
-    /// It cannot be talked to; it will be ended.
-    NotReady(Failure),
+    /// It cannot be talked to, or not any more: it is to be ended for this.
+    Broken(Failure),
+    /// What it said of its end, before that.
+    Blamed(Failure),
     Text {
         text: String,
         is_thought: bool,
@@ -73,6 +81,11 @@ pub enum Told {
         what: &'static str,
         raw: String,
     },
+    /// Something that is not said in any language: no sign of life either.
+    Noise {
+        what: &'static str,
+        raw: String,
+    },
     /// It will say nothing more, though it may live.
     Closed,
     Exited(Box<Exit>),
@@ -82,6 +95,23 @@ impl Told {
     /// Whether it is a part of an answer.
     pub fn is_of_a_turn(&self) -> bool {
         matches!(self, Told::Text { .. } | Told::Tool(_) | Told::Calls(_) | Told::Usage(_))
+    }
+
+    /// The same in parts that are not too long to wait in a mailbox together.
+    pub(crate) fn parts(self) -> Vec<Told> {
+        match self {
+            Told::Text { text, is_thought } if text.len() > TEXT_BYTES_MAX => {
+                let mut rest = text.as_str();
+                let mut parts = Vec::new();
+                while !rest.is_empty() {
+                    let (part, after) = rest.split_at(rest.floor_char_boundary(TEXT_BYTES_MAX));
+                    parts.push(Told::Text { text: part.to_owned(), is_thought });
+                    rest = after;
+                }
+                parts
+            }
+            other => vec![other],
+        }
     }
 }
 
@@ -169,4 +199,23 @@ pub struct Asked {
     pub id: String,
     pub title: String,
     pub call_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_told_in_parts_that_make_it_up() {
+        let long = "é€x".repeat(50_000);
+        let parts = Told::Text { text: long.clone(), is_thought: true }.parts();
+        let mut whole = String::new();
+        for part in parts {
+            let Told::Text { text, is_thought: true } = part else { panic!("{part:?}") };
+            assert!(text.len() <= TEXT_BYTES_MAX && text.len() > TEXT_BYTES_MAX / 4, "{}", text.len());
+            whole.push_str(&text);
+        }
+        assert_eq!(whole, long);
+        assert!(matches!(&Told::Closed.parts()[..], [Told::Closed]));
+    }
 }

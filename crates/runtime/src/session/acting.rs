@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::actor::{Letter, Running, Spawn, Stream, gone};
 use super::hook_run::HookRunner;
 use super::snapshot::Process;
-use crate::harness::Failure;
 use crate::harness::signal::Overheard;
+use crate::harness::{Failure, Told};
 
 impl Running {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), AppendError> {
@@ -75,7 +75,9 @@ impl Running {
     pub(super) fn spawn(&mut self) -> Result<(), AppendError> {
         let mailbox = self.mailbox.clone();
         // Full means that the agent is held back; gone means that nobody listens any more.
-        let tell = Box::new(move |told| drop(mailbox.send(Letter::Told(told))));
+        let tell = Box::new(move |told: Told| {
+            told.parts().into_iter().for_each(|told| drop(mailbox.send(Letter::Told(told))));
+        });
         let none: Spawn = Box::new(|_| Err(std::io::ErrorKind::Unsupported.into()));
         let spawn = std::mem::replace(&mut self.start.spawn, none);
         match spawn(tell) {
@@ -133,6 +135,7 @@ impl Running {
             told: json!({"sessionId": session, "hook": hook.name, "toolRuns": tools}),
             hook,
             workspace: self.start.workspace.clone(),
+            warden: self.start.tools.as_ref().and_then(|tools| tools.warden()),
             stop: self.hooks_stop.clone(),
         };
         let mailbox = self.mailbox.clone();

@@ -284,9 +284,13 @@ impl Running {
         while went.is_ok() && self.ended.is_none() {
             went = match letters.recv_timeout(self.next_deadline()) {
                 Ok(letter) => self.take(letter),
-                Err(RecvTimeoutError::Timeout) => self.do_what_is_due(),
+                Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            if went.is_ok() && self.ended.is_none() {
+                // Also after a letter: one that never pauses puts no deadline off.
+                went = self.do_what_is_due();
+            }
         }
         if let Err(error) = went {
             // Without the ledger nothing may be done any more, and nothing is: the agent is ended.
@@ -412,12 +416,16 @@ impl Running {
             StateKind::CallingLlm if self.machine.calls().any(|(_, run)| !run.status.is_terminal()) => {
                 Some("while a tool ran")
             }
-            StateKind::CallingLlm | StateKind::ExecutingTools => Some("in a turn"),
-            _ => None,
+            StateKind::CallingLlm
+            | StateKind::ProcessingResponse
+            | StateKind::ExecutingTools
+            | StateKind::Error => Some("in a turn"),
+            StateKind::PostToolsHook => Some("while a hook ran"),
+            StateKind::Idle | StateKind::Ready | StateKind::Stopping | StateKind::Stopped => None,
         };
         self.overhear_end();
         let blamed = self.blamed.take();
-        let is_clean = open.is_none() && exit.process == ProcessEnd::Exited(0);
+        let is_clean = open.is_none() && matches!(exit.process, ProcessEnd::Exited(0) | ProcessEnd::Absent);
         let clue = if is_clean { None } else { self.clue(&exit, blamed.as_ref()) };
         let mut ended = Ended::new(exit.process.clone());
         ended.is_asked = self.is_stopping && !self.is_condemned;
@@ -433,15 +441,17 @@ impl Running {
         let data = ended.classify();
         let code = match exit.process {
             ProcessEnd::Exited(code) => Some(code),
+            // A model that is not asked any more has ended well.
+            ProcessEnd::Absent => Some(0),
             ProcessEnd::Signalled(_) | ProcessEnd::NotSpawned(_) | ProcessEnd::Lost(_) => None,
         };
-        if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
-            self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
-        }
         // First of all: whatever still waits is answered by this.
         self.ended = Some(data.clone());
         let message = data.message.clone().unwrap_or_default();
         self.decide(Input::HarnessExited { code, message })?;
+        if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
+            self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
+        }
         self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
         self.start.recorder.note("session.ended", fields, self.moment())?;
@@ -490,7 +500,9 @@ impl Running {
     /// Ends the agent for what it did or did not do; that was said before.
     pub(super) fn condemn(&mut self) {
         self.is_condemned = true;
-        self.stop_harness();
+        if let Some(harness) = &mut self.harness {
+            harness.end();
+        }
     }
 
     /// Keeps what is known of the session. What cannot be written is missing after a restart, and is no reason to stop now.
@@ -531,12 +543,15 @@ impl Running {
         let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let closed = self.closed.map(|at| at.saturating_duration_since(Instant::now()));
         let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
-        let all = [retry, permission, silence, closed, cancelled];
+        let said = self.start.transcript.due().map(|at| at.saturating_duration_since(Instant::now()));
+        let all = [retry, permission, silence, closed, cancelled, said];
         all.into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
     }
 
     fn do_what_is_due(&mut self) -> Result<(), AppendError> {
         let now = self.start.clock.now();
+        // What cannot be written is missing from the transcript; the turn goes on.
+        let _ = self.start.transcript.write_due(now);
         if let Some((_, target)) = self.retry.take_if(|(at, _)| *at <= now) {
             self.decide(Input::RetryTimeout { target })?;
         }

@@ -19,7 +19,9 @@ use crate::tools::tree_change::Look;
 impl Running {
     /// Translates what the agent tells.
     pub(super) fn hear(&mut self, told: Told) -> Result<(), AppendError> {
-        self.silence = None;
+        if !matches!(told, Told::Noise { .. }) {
+            self.silence = None;
+        }
         if self.machine.kind() == StateKind::Starting && told.is_of_a_turn() {
             // An agent that loads a conversation plays it again; what was said is in the transcript already.
             self.watch_silence();
@@ -34,8 +36,12 @@ impl Running {
                 self.save();
                 self.decide(Input::HarnessReady)?;
             }
-            Told::NotReady(failure) => {
+            Told::Broken(failure) => {
                 // One that is ended for its silence says so too, on its way out.
+                self.blamed.get_or_insert(failure);
+                self.condemn();
+            }
+            Told::Blamed(failure) => {
                 self.blamed.get_or_insert(failure);
             }
             Told::Text { text, is_thought } => {
@@ -85,7 +91,7 @@ impl Running {
                     self.condemn();
                 }
             }
-            Told::Unknown { what, raw } => {
+            Told::Unknown { what, raw } | Told::Noise { what, raw } => {
                 let fields = json!({"what": what, "raw": raw});
                 let _ = self.start.transcript.put(self.start.clock.now(), "unknown", object(fields));
             }

@@ -9,6 +9,7 @@ use baton_core::ids::HookRunId;
 use baton_core::session::{Hook, Input, RunStatus};
 use serde_json::Value;
 
+use crate::limits::TOOL_GRACE;
 use crate::process::{Command, Ended, short};
 
 /// A hook that is to be run.
@@ -20,17 +21,20 @@ pub(super) struct HookRunner {
     /// The session and its tools.
     pub(super) told: Value,
     pub(super) env: Vec<(String, String)>,
+    /// Ends it should Baton be gone.
+    pub(super) warden: Option<PathBuf>,
     pub(super) stop: Arc<AtomicBool>,
 }
 
 impl HookRunner {
     /// Runs it to its end and says what came of it.
     pub(super) fn run(self, tell: &dyn Fn(Input)) {
-        let HookRunner { run, hook, workspace, told, env, stop } = self;
+        let HookRunner { run, hook, workspace, told, env, warden, stop } = self;
         tell(Input::HookStarted { run });
         let timeout = Duration::from_millis(hook.timeout_ms);
         let mut command = Command::new(hook.command, workspace, timeout);
         command.env.extend(env);
+        (command.warden, command.grace) = (warden, TOOL_GRACE);
         command.stdin = format!("{told}\n").into_bytes();
         let ran = command.run(None, &mut || stop.load(Ordering::Relaxed));
         let (status, error, output) = match ran {

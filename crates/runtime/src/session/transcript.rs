@@ -1,16 +1,19 @@
 //! What was said in a session, on the disk: one line of JSON for each piece. Baton's own record: what an agent replays of it is never added.
+//!
+//! A long message, or one that takes its time, is several pieces of one kind, one after the other: what is said is not only in memory for long.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use baton_core::json::Sorted;
 use baton_core::{Digest, Timestamp};
 use baton_ledger::hash::Hasher;
 use serde_json::{Map, Value, json};
 
-use crate::limits::TRANSCRIPT_BYTES_MAX;
+use crate::limits::{PIECE_BYTES_MAX, PIECE_WAIT, TRANSCRIPT_BYTES_MAX};
 
 /// The transcript of one session, being written.
 #[derive(Debug)]
@@ -19,8 +22,16 @@ pub struct Transcript {
     hasher: Hasher,
     bytes: u64,
     /// The message that the agent is in the middle of.
-    open: Option<(&'static str, String)>,
+    open: Option<Open>,
     is_full: bool,
+}
+
+/// A piece that is not written yet.
+#[derive(Debug)]
+struct Open {
+    kind: &'static str,
+    text: String,
+    since: Instant,
 }
 
 /// Where the transcript of a session is.
@@ -51,11 +62,23 @@ impl Transcript {
 
     /// Adds a part of what the agent says; parts of one kind become one piece.
     pub fn say(&mut self, at: Timestamp, kind: &'static str, text: &str) -> io::Result<()> {
-        if self.open.as_ref().is_some_and(|(open, _)| *open != kind) {
+        if self.open.as_ref().is_some_and(|open| open.kind != kind) {
             self.close(at)?;
         }
-        self.open.get_or_insert_with(|| (kind, String::new())).1.push_str(text);
-        Ok(())
+        let empty = || Open { kind, text: String::new(), since: Instant::now() };
+        let open = self.open.get_or_insert_with(empty);
+        open.text.push_str(text);
+        if open.text.len() >= PIECE_BYTES_MAX { self.close(at) } else { Ok(()) }
+    }
+
+    /// When what is open should be written, where something is.
+    pub fn due(&self) -> Option<Instant> {
+        self.open.as_ref().map(|open| open.since + PIECE_WAIT)
+    }
+
+    /// Writes what has been open for long enough.
+    pub fn write_due(&mut self, at: Timestamp) -> io::Result<()> {
+        if self.due().is_some_and(|due| due <= Instant::now()) { self.close(at) } else { Ok(()) }
     }
 
     /// Adds a piece of its own.
@@ -72,7 +95,7 @@ impl Transcript {
 
     fn close(&mut self, at: Timestamp) -> io::Result<()> {
         match self.open.take() {
-            Some((kind, text)) => {
+            Some(Open { kind, text, .. }) => {
                 let fields = Map::from_iter([("text".to_owned(), text.into())]);
                 self.write(at, kind, fields)
             }
@@ -126,5 +149,23 @@ mod tests {
         // Another life goes on with it.
         let mut again = Transcript::open(dir.path()).unwrap();
         assert_eq!(again.seal(at()).unwrap(), (digest, bytes));
+    }
+
+    #[test]
+    fn what_is_said_is_not_only_in_memory_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut transcript = Transcript::open(dir.path()).unwrap();
+        let written = || std::fs::read_to_string(path_in(dir.path())).unwrap();
+        let long = "x".repeat(PIECE_BYTES_MAX);
+        transcript.say(at(), "text", &long).unwrap();
+        assert!(written().contains(&long));
+        assert_eq!(transcript.due(), None);
+        transcript.say(at(), "text", "and").unwrap();
+        assert!(transcript.due().unwrap() > Instant::now());
+        transcript.write_due(at()).unwrap();
+        assert!(!written().contains("and"), "more of it may come");
+        transcript.open.as_mut().unwrap().since -= PIECE_WAIT;
+        transcript.write_due(at()).unwrap();
+        assert!(written().contains("and"));
     }
 }

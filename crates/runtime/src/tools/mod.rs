@@ -134,6 +134,11 @@ impl ToolRunner {
         &self.root
     }
 
+    /// What ends a program should this process be killed.
+    pub(crate) fn warden(&self) -> Option<PathBuf> {
+        self.settings.myself.clone()
+    }
+
     /// What stands around the programs that are run here.
     pub fn walled(&self) -> Walled {
         match self.settings.myself {

@@ -26,9 +26,12 @@ impl Sorted {
         Sorted { told: Some(told), for_library: None }
     }
 
+    fn noise(what: &'static str, line: &[u8]) -> Self {
+        Sorted::told(Told::Noise { what, raw: part(line) })
+    }
+
     fn unknown(what: &'static str, line: &[u8]) -> Self {
-        let part = &line[..line.len().min(RAW_BYTES_MAX)];
-        Sorted::told(Told::Unknown { what, raw: String::from_utf8_lossy(part).into_owned() })
+        Sorted::told(Told::Unknown { what, raw: part(line) })
     }
 }
 
@@ -37,7 +40,7 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
         return Sorted::default();
     }
     let Ok(Value::Object(mut message)) = serde_json::from_slice::<Value>(line) else {
-        return Sorted::unknown("a line that is no message", line);
+        return Sorted::noise("a line that is no message", line);
     };
     let is_request = message.get("id").is_some_and(|id| !id.is_null());
     match (message.get("method").and_then(Value::as_str), is_request) {
@@ -67,8 +70,13 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
                 }
             }
         }
-        (None, false) => Sorted::unknown("an object that is no message", line),
+        (None, false) => Sorted::noise("an object that is no message", line),
     }
+}
+
+/// As much of a line as is kept of what nobody understands.
+fn part(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(RAW_BYTES_MAX)]).into_owned()
 }
 
 fn text(line: &[u8]) -> Option<String> {
@@ -181,12 +189,12 @@ mod tests {
     fn what_is_no_message_is_told_and_kept_from_the_library() {
         for line in ["hello", "[1]", "{\"a\":", "{\"jsonrpc\":\"2.0\"}", "\u{0}"] {
             let sorted = of(line);
-            assert!(matches!(sorted.told, Some(Told::Unknown { .. })), "{line}: {sorted:?}");
+            assert!(matches!(sorted.told, Some(Told::Noise { .. })), "{line}: {sorted:?}");
             assert_eq!(sorted.for_library, None, "{line}");
         }
         assert!(of("  ").told.is_none());
         let long = of(&"x".repeat(100_000));
-        assert!(matches!(long.told, Some(Told::Unknown { raw, .. }) if raw.len() == RAW_BYTES_MAX));
+        assert!(matches!(long.told, Some(Told::Noise { raw, .. }) if raw.len() == RAW_BYTES_MAX));
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub struct AcpHarness {
 type Incoming = Arc<Mutex<Option<UnboundedSender<std::io::Result<String>>>>>;
 
 impl AcpHarness {
-    /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `NotReady` and ends with `Exited`.
+    /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `Broken` and ends with `Exited`.
     pub fn start(
         launch: Launch,
         setup: Setup,
@@ -88,12 +88,12 @@ impl AcpHarness {
         let to_library: Incoming = Arc::new(Mutex::new(Some(to_library)));
         let (commands, asked) = unbounded();
         let agent = Agent::start(launch, {
-            let (tell, commands, wire) = (tell.clone(), commands.clone(), setup.wire.clone());
+            let (tell, wire) = (tell.clone(), setup.wire.clone());
             move |heard| {
                 if let (Heard::Line(line), Some(wire)) = (&heard, &wire) {
                     wire.keep("<", line);
                 }
-                listen(heard, &to_library, &commands, &*tell);
+                listen(heard, &to_library, &*tell);
             }
         })?;
         start_library(agent.clone(), setup, incoming, asked, tell)?;
@@ -124,12 +124,7 @@ fn start_library(
 }
 
 /// Sorts what comes from the process: to the library, or straight to whoever listens.
-fn listen(
-    heard: Heard,
-    to_library: &Incoming,
-    commands: &UnboundedSender<Command>,
-    tell: &(dyn Fn(Told) + Send + Sync),
-) {
+fn listen(heard: Heard, to_library: &Incoming, tell: &(dyn Fn(Told) + Send + Sync)) {
     let close = || drop(to_library.lock().unwrap_or_else(PoisonError::into_inner).take());
     match heard {
         Heard::Line(line) => {
@@ -143,7 +138,7 @@ fn listen(
         }
         Heard::TooLong(bytes) => {
             let message = format!("the agent sent a line of {bytes} bytes, which is no message");
-            let _ = commands.unbounded_send(Command::GiveUp(Failure::of(Cause::Protocol, message)));
+            tell(Told::Broken(Failure::of(Cause::Protocol, message)));
         }
         Heard::Closed => {
             close();
@@ -172,6 +167,10 @@ impl Harness for AcpHarness {
 
     fn stop(&mut self) {
         self.agent.stop();
+    }
+
+    fn end(&mut self) {
+        self.agent.end();
     }
 
     fn pid(&self) -> Option<u32> {

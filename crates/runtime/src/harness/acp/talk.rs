@@ -31,8 +31,6 @@ pub(super) enum Command {
     Prompt(Vec<String>),
     Cancel,
     Answer(String, Answer),
-    /// It cannot go on.
-    GiveUp(Failure),
 }
 
 /// What agents without modes call their option for it.
@@ -146,8 +144,10 @@ impl Talk {
                 session
             }
             Err(failure) => {
-                (self.tell)(Told::NotReady(failure));
-                self.agent.stop();
+                // The end of the process is told by the process.
+                if !connection.is_incoming_closed() {
+                    (self.tell)(Told::Broken(failure));
+                }
                 return connection.incoming_closed().await;
             }
         };
@@ -158,10 +158,6 @@ impl Talk {
                     let _ = connection.send_notification(CancelNotification::new(session.clone()));
                 }
                 Command::Answer(id, answer) => respond(&pending, &id, &answer),
-                Command::GiveUp(failure) => {
-                    (self.tell)(Told::TurnFailed(failure));
-                    self.agent.stop();
-                }
             }
             if connection.is_incoming_closed() {
                 break;

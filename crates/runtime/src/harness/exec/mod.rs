@@ -88,6 +88,20 @@ impl ExecHarness {
         self.turn.as_ref().filter(|turn| !turn.wanted.is_over.load(Ordering::SeqCst))
     }
 
+    /// Ends the process of the moment in this way; without one, the session has its end.
+    fn finish(&self, how: impl FnOnce(&Agent)) {
+        if let Some(turn) = self.running() {
+            turn.wanted.is_stopped.store(true, Ordering::SeqCst);
+            how(&turn.agent);
+            // It may have been at its end: then nobody else tells of the session's. The first end counts.
+            if !turn.wanted.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+        let exit = Exit::without_process(ProcessEnd::Exited(0), true);
+        let _ = self.aside.send(Told::Exited(Box::new(exit)));
+    }
+
     fn run(&mut self, prompt: &str) -> io::Result<Turn> {
         let mut launch = (self.prepare)()?;
         let is_argument = place(&mut launch.words, prompt);
@@ -155,16 +169,11 @@ impl Harness for ExecHarness {
     }
 
     fn stop(&mut self) {
-        if let Some(turn) = self.running() {
-            turn.wanted.is_stopped.store(true, Ordering::SeqCst);
-            turn.agent.stop();
-            // It may have been at its end: then nobody else tells of the session's. The first end counts.
-            if !turn.wanted.is_over.load(Ordering::SeqCst) {
-                return;
-            }
-        }
-        let exit = Exit::without_process(ProcessEnd::Exited(0), true);
-        let _ = self.aside.send(Told::Exited(Box::new(exit)));
+        self.finish(Agent::stop);
+    }
+
+    fn end(&mut self) {
+        self.finish(Agent::end);
     }
 
     fn pid(&self) -> Option<u32> {
@@ -242,7 +251,7 @@ impl Listener {
             Some(Outcome::Failed(failure)) if is_good => Told::TurnFailed(failure),
             Some(Outcome::Failed(failure)) => {
                 // What it said of its failure, and then how it ended.
-                (self.tell)(Told::NotReady(failure));
+                (self.tell)(Told::Blamed(failure));
                 Told::Exited(exit)
             }
             Some(Outcome::Ended { .. }) | None => Told::Exited(exit),

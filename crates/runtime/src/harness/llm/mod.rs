@@ -182,7 +182,7 @@ fn end_what_is_asked(shared: &Shared, asked: &Receiver<Ending>) {
                 if let Some(call) = call {
                     call.end(|_| {});
                 }
-                let exit = Exit::without_process(ProcessEnd::Exited(0), true);
+                let exit = Exit::without_process(ProcessEnd::Absent, true);
                 return (shared.tell)(Told::Exited(Box::new(exit)));
             }
         }

@@ -1,0 +1,133 @@
+//! Baton killed while an agent works: whoever comes next finds the task where it belongs, the agent gone, and everything that was said.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use serde_json::{Value, json};
+
+use crate::deaths::living;
+use crate::serve::Serving;
+use crate::support::{Home, finish, until, wait};
+use crate::task_support::text;
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Serve,
+    Run,
+}
+
+/// What an agent has said of its task, and what becomes of that (seed 003).
+const TABLE: [(&str, &str, u64); 5] = [
+    ("", "ready", 1),
+    ("partial", "review", 0),
+    ("needs_review", "review", 0),
+    ("done", "review", 0),
+    ("blocked", "blocked", 0),
+];
+
+/// The only session there is, and where it is kept.
+fn session(home: &Home) -> Option<(String, PathBuf)> {
+    let entries = fs::read_dir(home.data().join("sessions")).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names = names.filter(|name| name.starts_with("sess_"));
+    let name = names.next()?;
+    assert!(names.next().is_none(), "one session");
+    Some((name.clone(), home.data().join("sessions").join(name)))
+}
+
+fn transcript(dir: &std::path::Path) -> String {
+    fs::read_to_string(dir.join("transcript.jsonl")).unwrap_or_default()
+}
+
+fn kill(pid: u32) {
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+}
+
+/// The agent at work under whoever is to be killed.
+fn start(home: &Home, owner: Owner, prompt: &str) -> (Child, Option<Serving>) {
+    let serving = (owner == Owner::Serve).then(|| Serving::start_with(home, &["--no-dispatch"]));
+    (home.command(&["run", prompt, "--agent", "mock", "--json"]).spawn().unwrap(), serving)
+}
+
+fn check(owner: Owner, outcome: &str, status: &str, attempts: u64) {
+    let name = format!("{owner:?} {outcome}");
+    let home = Home::new();
+    let report = if outcome.is_empty() { String::new() } else { format!("complete {outcome} ") };
+    let (mut run, serving) = start(&home, owner, &format!("{report}tool slow hang"));
+    // A tool is written at once; what is said after it within a second or so.
+    until("it is at work", || {
+        session(&home).is_some_and(|(_, dir)| {
+            let said = transcript(&dir);
+            said.contains("read_file") && said.contains("slow 20")
+        })
+    });
+    let (id, dir) = session(&home).unwrap();
+    let said = transcript(&dir);
+    assert!(!living(&id).is_empty(), "{name}: the agent works");
+    match &serving {
+        Some(serving) => {
+            serving.signal("-KILL");
+            let ended = finish(run, None);
+            assert!(!matches!(ended.code, Some(0)), "{name}: whoever waited is told: {ended:?}");
+        }
+        None => {
+            kill(run.id());
+            wait(&mut run);
+        }
+    }
+    drop(serving);
+    let again = Serving::start_with(&home, &["--no-dispatch"]);
+    assert_eq!(living(&id), [0; 0], "{name}: the agent is gone");
+    let shown = home.json(&["session", "show", &id]);
+    let end = &shown["terminationInfo"];
+    assert_eq!(
+        (&end["reason"], &end["terminated_by"]),
+        (&json!("terminated"), &json!("daemon")),
+        "{name}: {shown}"
+    );
+    assert_eq!(shown["state"], "stopped", "{name}");
+    let runs: Vec<String> =
+        shown["toolRuns"].as_array().unwrap().iter().map(|run| text(&run["status"])).collect();
+    assert_eq!(runs, ["succeeded"], "{name}");
+    assert_eq!(transcript(&dir), said, "{name}: nothing of it is lost");
+    let task = text(&shown["taskId"]);
+    let found = home.show(&task);
+    assert_eq!(found["status"], status, "{name}: {found}");
+    assert_eq!(found["attempts"].as_u64().unwrap_or(0), attempts, "{name}: {found}");
+    assert!(found.get("lease").is_none_or(Value::is_null), "{name}: {found}");
+    let ends = home.events().into_iter().filter(|event| event["type"] == "session.ended");
+    assert_eq!(ends.count(), 1, "{name}");
+    again.stop();
+    // Another start finds nothing more to do.
+    let before = home.events().len();
+    Serving::start_with(&home, &["--no-dispatch"]).stop();
+    let ends = home.events().into_iter().skip(before).filter(|event| event["type"] != "ledger.opened");
+    assert!(
+        ends.clone().all(|event| event["type"] != "session.ended"),
+        "{name}: {:?}",
+        ends.collect::<Vec<_>>()
+    );
+    assert_eq!(home.json(&["session", "show", &id]), shown, "{name}: the same before and after");
+    assert_eq!(home.show(&task)["status"], status, "{name}");
+    home.verifies();
+}
+
+fn check_all(owner: Owner) {
+    std::thread::scope(|scope| {
+        for (outcome, status, attempts) in TABLE {
+            scope.spawn(move || check(owner, outcome, status, attempts));
+        }
+    });
+}
+
+#[test]
+fn a_run_that_died_with_its_server_is_where_its_report_says() {
+    check_all(Owner::Serve);
+}
+
+#[test]
+fn a_run_that_died_with_itself_is_where_its_report_says() {
+    check_all(Owner::Run);
+}
