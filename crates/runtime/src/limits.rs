@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Longest line of an agent, in bytes. A message with a large file in it fits; what is longer is no message.
 pub const AGENT_LINE_BYTES_MAX: usize = 16 << 20;
 
+/// What is read of an agent at once, in bytes: each session has a place for it, and a larger one would not make it faster.
+pub const AGENT_READ_BYTES: usize = 16 << 10;
+
 /// Bytes that wait to be read by an agent. One that lets more pile up is stuck.
 pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
 

@@ -21,7 +21,7 @@ use wait4::Wait4 as _;
 use super::lines::{Line, Lines};
 use super::memory::kernel_kills;
 use super::rotating::RotatingFile;
-use crate::limits::{AGENT_QUEUE_BYTES_MAX, DRAIN, KILLED_WAIT, SHORT_GRACE};
+use crate::limits::{AGENT_QUEUE_BYTES_MAX, AGENT_READ_BYTES, DRAIN, KILLED_WAIT, SHORT_GRACE};
 
 /// A process to be started.
 #[derive(Debug)]
@@ -223,6 +223,8 @@ struct Running {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     lines: Lines,
+    /// What is read at once.
+    buffer: Box<[u8]>,
     capture: StderrCapture,
     copy: Option<RotatingFile>,
     grace: Duration,
@@ -254,6 +256,7 @@ impl Running {
             stdout,
             stderr,
             lines: Lines::default(),
+            buffer: vec![0; AGENT_READ_BYTES].into(),
             capture: StderrCapture::new(launch.stderr_lines),
             copy: launch.stderr_copy,
             grace: launch.grace,
@@ -359,19 +362,26 @@ impl Running {
         if is_over && !has_unwritten {
             self.stdin = None;
         }
-        let mut waited = Vec::with_capacity(5);
-        waited.push(PollFd::new(&self.shared.wake, PollFlags::IN));
+        // A place for each, whether it is waited for or not; what is closed never happens.
+        let none = &self.shared.wake;
+        let mut waited = [
+            PollFd::new(&self.shared.wake, PollFlags::IN),
+            PollFd::new(none, PollFlags::empty()),
+            PollFd::new(none, PollFlags::empty()),
+            PollFd::new(none, PollFlags::empty()),
+            PollFd::new(none, PollFlags::empty()),
+        ];
         if !self.has_ended {
-            waited.push(PollFd::new(&self.leader, PollFlags::IN));
+            waited[1] = PollFd::new(&self.leader, PollFlags::IN);
         }
         if let Some(stdout) = &self.stdout {
-            waited.push(PollFd::new(stdout, PollFlags::IN));
+            waited[2] = PollFd::new(stdout, PollFlags::IN);
         }
         if let Some(stderr) = &self.stderr {
-            waited.push(PollFd::new(stderr, PollFlags::IN));
+            waited[3] = PollFd::new(stderr, PollFlags::IN);
         }
         if let (Some(stdin), true) = (&self.stdin, has_unwritten) {
-            waited.push(PollFd::new(stdin, PollFlags::OUT));
+            waited[4] = PollFd::new(stdin, PollFlags::OUT);
         }
         // Rounded up, so that a rest of less than a millisecond is no busy loop.
         let at_most = at_most.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
@@ -379,17 +389,19 @@ impl Running {
             // Interrupted: the next step looks again.
             return;
         }
-        let is_woken = !waited[0].revents().is_empty();
-        if !self.has_ended {
-            self.has_ended = !waited[1].revents().is_empty();
-        }
+        let [is_woken, is_ended, has_output, has_errors, _] = waited.map(|fd| !fd.revents().is_empty());
+        self.has_ended |= is_ended;
         if is_woken {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.shared.wake, &mut count);
         }
         self.write();
-        self.read_errors();
-        self.read_lines(heard);
+        if has_errors {
+            self.read_errors();
+        }
+        if has_output {
+            self.read_lines(heard);
+        }
     }
 
     fn write(&mut self) {
@@ -415,13 +427,12 @@ impl Running {
     /// Takes a part of what was written; more of it comes in the next step, so that one that never pauses keeps nothing else out.
     fn read_errors(&mut self) {
         let Some(stderr) = &mut self.stderr else { return };
-        let mut buffer = [0; 1 << 16];
-        match read(stderr, &mut buffer) {
+        match read(stderr, &mut self.buffer) {
             Some(0) => self.stderr = None,
             Some(count) => {
-                self.capture.take(&buffer[..count]);
+                self.capture.take(&self.buffer[..count]);
                 if let Some(copy) = &mut self.copy
-                    && copy.push(&buffer[..count]).is_err()
+                    && copy.push(&self.buffer[..count]).is_err()
                 {
                     self.copy = None;
                 }
@@ -432,10 +443,9 @@ impl Running {
 
     fn read_lines(&mut self, heard: &mut impl FnMut(Heard)) {
         let Some(stdout) = &mut self.stdout else { return };
-        let mut buffer = [0; 1 << 16];
-        match read(stdout, &mut buffer) {
+        match read(stdout, &mut self.buffer) {
             Some(0) => self.close_output(heard),
-            Some(count) => self.lines.take(&buffer[..count], |line| heard(said(line))),
+            Some(count) => self.lines.take(&self.buffer[..count], |line| heard(said(line))),
             None => {}
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::Timestamp;
+use baton_core::event::Event;
 use baton_core::ids::{SessionId, StreamId};
 use baton_core::moment::Ids;
 use baton_core::protocol::scan::Found;
@@ -240,6 +241,8 @@ pub(super) struct Running {
     /// Whether it is ended for what it did, whoever asks for its end besides.
     pub(super) is_condemned: bool,
     pub(super) ended: Option<SessionEndedData>,
+    /// What the next decision is recorded with.
+    pub(super) noted: Option<Event>,
     telemetry: Observer,
 }
 
@@ -275,6 +278,7 @@ impl Running {
             is_stopping: false,
             is_condemned: false,
             ended: None,
+            noted: None,
         }
     }
 
@@ -300,7 +304,7 @@ impl Running {
             self.start.snapshot.ended_at = Some(self.start.clock.now());
             self.start.snapshot.ended = Some(data.clone());
             self.save();
-            self.feed.push(Channel::Ended, serde_json::to_value(&data).unwrap_or_default());
+            self.feed.push(Channel::Ended, &serde_json::to_value(&data).unwrap_or_default());
             let view = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
             ended(&data, &view);
         }
@@ -346,11 +350,11 @@ impl Running {
 
     /// Records what has become true, then tells it.
     fn declare(&mut self, events: &[Stated]) -> Result<(), AppendError> {
-        self.start.recorder.record(events)?;
+        self.start.recorder.record_after(self.noted.take(), events)?;
         for stated in events {
             self.view.lock().unwrap_or_else(PoisonError::into_inner).apply(&stated.event);
             self.telemetry.observe(stated);
-            self.feed.push(Channel::State, self.state_event(stated));
+            self.feed.push(Channel::State, &self.state_event(stated));
         }
         Ok(())
     }

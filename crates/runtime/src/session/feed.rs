@@ -2,7 +2,8 @@
 //! nobody waits for one.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -15,7 +16,52 @@ pub struct Item {
     /// Counted from 1, without a gap.
     pub at: u64,
     pub channel: Channel,
-    pub value: Arc<Value>,
+    pub value: Said,
+}
+
+/// An object as its text, which is a small part of what it takes as a value. Whoever looks into it reads it, once each.
+#[derive(Clone)]
+pub struct Said {
+    text: Arc<str>,
+    read: OnceLock<Value>,
+}
+
+impl Said {
+    fn new(text: &Arc<str>) -> Self {
+        Said { text: text.clone(), read: OnceLock::new() }
+    }
+
+    /// The text of the object, in one line.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Deref for Said {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        // It was written from a value: it reads.
+        self.read.get_or_init(|| serde_json::from_str(&self.text).unwrap_or_default())
+    }
+}
+
+impl AsRef<Value> for Said {
+    fn as_ref(&self) -> &Value {
+        self
+    }
+}
+
+impl PartialEq for Said {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl std::fmt::Debug for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// Which of the two streams of the wire.
@@ -50,7 +96,8 @@ pub struct Feed {
 
 #[derive(Debug, Default)]
 struct Kept {
-    items: VecDeque<(Item, usize)>,
+    /// The last one stands at `last`, those before it at the numbers before.
+    items: VecDeque<(Channel, Arc<str>)>,
     bytes: usize,
     last: u64,
     is_over: bool,
@@ -58,17 +105,15 @@ struct Kept {
 
 impl Feed {
     /// Adds an item; the oldest go where there is no room.
-    pub fn push(&self, channel: Channel, value: Value) {
-        // About what it takes; exactness would cost more than it is worth.
-        let bytes = 64 + value.to_string().len();
+    pub fn push(&self, channel: Channel, value: &Value) {
+        let text: Arc<str> = value.to_string().into();
         let mut kept = self.kept();
         kept.last += 1;
-        let item = Item { at: kept.last, channel, value: Arc::new(value) };
-        kept.items.push_back((item, bytes));
-        kept.bytes += bytes;
+        kept.bytes += bytes(&text);
+        kept.items.push_back((channel, text));
         while kept.items.len() > FEED_ITEMS_MAX || kept.bytes > FEED_BYTES_MAX && kept.items.len() > 1 {
-            if let Some((_, bytes)) = kept.items.pop_front() {
-                kept.bytes -= bytes;
+            if let Some((_, text)) = kept.items.pop_front() {
+                kept.bytes -= bytes(&text);
             }
         }
         drop(kept);
@@ -91,14 +136,19 @@ impl Feed {
         let until = Instant::now() + time;
         let mut kept = self.kept();
         loop {
-            if let Some((first, _)) = kept.items.front()
-                && position.saturating_add(1) < first.at
-            {
-                return Next::Gap(first.at);
+            let before = kept.last - kept.items.len() as u64;
+            if position < before {
+                return Next::Gap(before + 1);
             }
             if kept.last > position {
-                let skip = kept.items.len() - usize::try_from(kept.last - position).unwrap_or(usize::MAX);
-                return Next::Items(kept.items.iter().skip(skip).map(|(item, _)| item.clone()).collect());
+                let skip = usize::try_from(position - before).unwrap_or(usize::MAX);
+                let numbered = (position + 1..).zip(kept.items.iter().skip(skip));
+                let item = |(at, (channel, text)): (u64, &(Channel, Arc<str>))| Item {
+                    at,
+                    channel: *channel,
+                    value: Said::new(text),
+                };
+                return Next::Items(numbered.map(item).collect());
             }
             if kept.is_over {
                 return Next::Over;
@@ -116,6 +166,11 @@ impl Feed {
     }
 }
 
+/// What a text takes, with what stands around it.
+fn bytes(text: &Arc<str>) -> usize {
+    text.len() + 2 * size_of::<usize>() + size_of::<(Channel, Arc<str>)>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +182,7 @@ mod tests {
     fn a_reader_gets_everything_after_its_position_once_and_in_order() {
         let feed = Feed::default();
         for n in 1..=5 {
-            feed.push(Channel::Stream, json!(n));
+            feed.push(Channel::Stream, &json!(n));
         }
         let Next::Items(items) = feed.after(2, AT_ONCE) else { panic!() };
         assert_eq!(items.iter().map(|item| item.at).collect::<Vec<_>>(), [3, 4, 5]);
@@ -146,13 +201,13 @@ mod tests {
     fn whoever_is_too_slow_learns_where_it_goes_on() {
         let feed = Feed::default();
         for n in 0..FEED_ITEMS_MAX + 10 {
-            feed.push(Channel::Stream, json!(n));
+            feed.push(Channel::Stream, &json!(n));
         }
         assert_eq!(feed.after(0, AT_ONCE), Next::Gap(11));
         assert!(matches!(feed.after(10, AT_ONCE), Next::Items(items) if items.len() == FEED_ITEMS_MAX));
         let large = "x".repeat(FEED_BYTES_MAX / 2);
         for _ in 0..3 {
-            feed.push(Channel::Stream, json!(large));
+            feed.push(Channel::Stream, &json!(large));
         }
         assert!(feed.kept().bytes <= FEED_BYTES_MAX);
     }
@@ -164,7 +219,7 @@ mod tests {
             let feed = feed.clone();
             std::thread::spawn(move || feed.after(0, Duration::from_secs(60)))
         };
-        feed.push(Channel::State, json!("up"));
+        feed.push(Channel::State, &json!("up"));
         assert!(matches!(waiting.join().unwrap(), Next::Items(items) if items.len() == 1));
     }
 }

@@ -175,6 +175,7 @@ impl Running {
         Ok(())
     }
 
+    /// Says that the stream is over. That is recorded with the decision that follows.
     pub(super) fn end_stream(&mut self, kind: &str, payload: &Value) -> Result<(), AppendError> {
         let now = self.start.clock.now();
         self.stream_event(kind, payload);
@@ -184,7 +185,8 @@ impl Running {
         let sealed = self.start.transcript.seal(now).ok();
         let transcript = sealed.map(|(digest, bytes)| json!({"sha256": digest.to_string(), "bytes": bytes}));
         let fields = json!({"streamId": stream, "type": kind, "payload": payload, "transcript": transcript});
-        self.start.recorder.note("turn.ended", object(fields), self.moment())
+        self.noted = Some(self.start.recorder.noted("turn.ended", object(fields), self.moment())?);
+        Ok(())
     }
 
     /// Says something that passes by, in the order of its stream.
@@ -195,7 +197,7 @@ impl Running {
         stream.seq += 1;
         self.feed.push(
             Channel::Stream,
-            json!({
+            &json!({
                 "schemaVersion": "1.0",
                 "eventId": id.to_string(),
                 "sessionId": self.start.id.to_string(),

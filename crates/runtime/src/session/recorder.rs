@@ -85,18 +85,35 @@ impl Recorder {
 
     /// Records what a decision declares.
     pub fn record(&self, stated: &[Stated]) -> Result<(), AppendError> {
-        if stated.is_empty() {
+        self.record_after(None, stated)
+    }
+
+    /// The same after a note, in one append.
+    pub fn record_after(&self, noted: Option<Event>, stated: &[Stated]) -> Result<(), AppendError> {
+        let declared =
+            stated.iter().map(|stated| self.event(stated.id, stated.at, stated.event.to_payload()));
+        let events: Vec<Event> = noted.into_iter().chain(declared).collect();
+        if events.is_empty() {
             return Ok(());
         }
-        let events = stated.iter().map(|stated| self.event(stated.id, stated.at, stated.event.to_payload()));
-        self.append(events.collect())
+        self.append(events)
     }
 
     /// Records something about the session beside what its machine declares.
     pub fn note(&self, name: &str, fields: Map<String, Value>, moment: Moment) -> Result<(), AppendError> {
+        self.append(vec![self.noted(name, fields, moment)?])
+    }
+
+    /// Something about the session, not recorded yet.
+    pub fn noted(
+        &self,
+        name: &str,
+        fields: Map<String, Value>,
+        moment: Moment,
+    ) -> Result<Event, AppendError> {
         let form = |error: baton_core::ids::Error| AppendError::Refused(Refusal::Form(error.to_string()));
         let payload = Payload::Other { event_type: name.parse().map_err(form)?, fields };
-        self.append(vec![self.event(Ids::new(moment).event(), moment.now, payload)])
+        Ok(self.event(Ids::new(moment).event(), moment.now, payload))
     }
 
     /// Ends a trace of its own.
