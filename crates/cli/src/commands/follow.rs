@@ -145,6 +145,8 @@ impl Follower {
             "state_changed" => match value["to"].as_str().unwrap_or_default() {
                 // Passed through within one decision.
                 "processing_response" | "executing_tools" => return Ok(()),
+                // For whoever watches; where it goes into a file, the ledger has it.
+                _ if ui.width().is_none() => return Ok(()),
                 to => format!("state  {}", printable(to)),
             },
             "tool_lifecycle" | "hook_lifecycle" => {

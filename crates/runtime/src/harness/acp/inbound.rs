@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, SessionNotification, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus,
     ToolCallUpdate, ToolKind,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::harness::{Progress, Told, ToolSeen};
 
@@ -61,7 +61,7 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
             let stop =
                 message.get("result").and_then(|result| result.get("stopReason")).and_then(Value::as_str);
             match stop.filter(|stop| !STOP_REASONS.contains(stop)) {
-                None => Sorted { told: None, for_library: text(line) },
+                None => Sorted { told: usage(&message), for_library: text(line) },
                 // The turn ended, and ended well as far as anyone can tell.
                 Some(_) => {
                     let told = Sorted::unknown("a stop reason", line).told;
@@ -77,6 +77,12 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
 /// As much of a line as is kept of what nobody understands.
 fn part(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(RAW_BYTES_MAX)]).into_owned()
+}
+
+/// What a turn used, where its end says so.
+fn usage(message: &Map<String, Value>) -> Option<Told> {
+    let result = message.get("result").filter(|result| result.get("stopReason").is_some())?;
+    result.get("usage").filter(|usage| usage.is_object()).cloned().map(Told::Usage)
 }
 
 fn text(line: &[u8]) -> Option<String> {
@@ -229,6 +235,9 @@ mod tests {
         assert!(matches!(sorted.told, Some(Told::Unknown { what: "a stop reason", .. })));
         let line: Value = serde_json::from_str(&sorted.for_library.unwrap()).unwrap();
         assert_eq!(line["result"]["stopReason"], "end_turn");
+        let used =
+            of(r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":11}}}"#);
+        assert!(matches!(used.told, Some(Told::Usage(usage)) if usage["inputTokens"] == 11));
         let plain = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}"#;
         assert_eq!(of(plain).for_library.as_deref(), Some(plain), "what is known is left as it is");
     }
