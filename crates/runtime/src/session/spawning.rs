@@ -23,6 +23,9 @@ pub const SESSION_VARIABLE: &str = "BATON_SESSION_ID";
 const SYSTEM: &str = "You are a careful software engineer. You work in one directory with the tools that you are given: paths are relative to it. \
     Look before you change something, keep changes small, and say in the end what you did.";
 
+/// Reads a variable by its name.
+type Variable = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Where Baton itself is, and what it knows of its own environment.
 pub struct Surroundings {
     /// The program that serves Baton's tools to agents.
@@ -32,7 +35,7 @@ pub struct Surroundings {
     /// What no tool may see: those two, and where Baton listens.
     pub own: Vec<PathBuf>,
     /// Reads a variable of Baton's own environment.
-    pub variable: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub variable: Variable,
 }
 
 impl std::fmt::Debug for Surroundings {

@@ -178,7 +178,7 @@ impl Attempt {
             let _ = live.handle.ask(Ask::Stop);
         }
         let ended = self.wait_for_session();
-        let end = self.judge(crew, spec, watched, ended);
+        let end = self.judge(crew, spec, watched, ended.as_ref());
         crew.tidy(&self.bound.task);
         end
     }
@@ -290,9 +290,9 @@ impl Attempt {
         crew: &Crew,
         spec: &AgentSpec,
         watched: Watched,
-        ended: Option<SessionEndedData>,
+        ended: Option<&SessionEndedData>,
     ) -> RunEnd {
-        let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.clone() };
+        let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.cloned() };
         if let Some((signal, _)) = self.state().signal.clone()
             && !matches!(watched, Watched::Stopped | Watched::Leaving)
         {
@@ -332,13 +332,13 @@ impl Attempt {
                 (Ending::Refused { cause: error.message }, Outcome::Failed, Some(cause))
             }
             // What the end of the agent says is more than what its turn said.
-            Watched::Erred(_) if ended.as_ref().is_some_and(|data| data.reason == EndReason::Error) => {
-                ending_of(ended.as_ref())
+            Watched::Erred(_) if ended.is_some_and(|data| data.reason == EndReason::Error) => {
+                ending_of(ended)
             }
             Watched::Erred(error) => {
                 (Ending::Failed { cause: error.message.clone() }, Outcome::Failed, Some(error.message))
             }
-            Watched::Gone => ending_of(ended.as_ref()),
+            Watched::Gone => ending_of(ended),
         };
         let is_refused = matches!(ending, Ending::Refused { .. });
         let (outcome, why) = match report.filter(|_| !is_refused) {
@@ -354,10 +354,7 @@ impl Attempt {
             fence: self.bound.fence,
             ending,
             result: None,
-            termination: ended
-                .as_ref()
-                .and_then(|data| serde_json::to_value(data).ok())
-                .unwrap_or(Value::Null),
+            termination: ended.and_then(|data| serde_json::to_value(data).ok()).unwrap_or(Value::Null),
         };
         if let Err(fault) = crew.engine.session_end(&session_ended) {
             crew.notice(format!("{}: the end of its session was not taken in: {fault}", self.bound.task));
