@@ -143,7 +143,8 @@ impl Follower {
         let text = |key: &str| printable(value[key].as_str().unwrap_or_default());
         let line = match value["type"].as_str().unwrap_or_default() {
             "state_changed" => {
-                return Ok(ui.detail(&format!("{} → {} ({})", text("from"), text("to"), text("reason"))));
+                ui.detail(&format!("{} → {} ({})", text("from"), text("to"), text("reason")));
+                return Ok(());
             }
             "tool_lifecycle" | "hook_lifecycle" => {
                 let what = if value["hookName"].is_string() { "hook" } else { "tool" };
