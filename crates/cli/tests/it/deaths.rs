@@ -166,9 +166,9 @@ fn memory(pid: u32, key: &str) -> u64 {
 
 #[test]
 fn whatever_agents_write_costs_baton_little_memory() {
-    let line = "head -c 100000000 /dev/zero | tr '\\0' x; echo";
+    let line = "head -c 40000000 /dev/zero | tr '\\0' x; echo";
     let flood = "yes 0123456789 | head -c 200000000 >&2";
-    let many = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 10000000 /dev/zero | tr '\\0' x; echo; done";
+    let many = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 4000000 /dev/zero | tr '\\0' x; echo; done";
     let exec = |name: &str, what: &str| {
         format!(
             "[agents.{name}]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", '''cat > /dev/null; {what}''']\n"

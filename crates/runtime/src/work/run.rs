@@ -356,10 +356,7 @@ impl Attempt {
             fence: self.bound.fence,
             ending,
             result: None,
-            termination: ended
-                .as_ref()
-                .and_then(|data| serde_json::to_value(data).ok())
-                .unwrap_or(Value::Null),
+            termination: ended.and_then(|data| serde_json::to_value(data).ok()).unwrap_or(Value::Null),
         };
         if let Err(fault) = crew.engine.session_end(&session_ended) {
             crew.notice(format!("{}: the end of its session was not taken in: {fault}", self.bound.task));
