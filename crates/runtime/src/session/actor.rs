@@ -219,6 +219,8 @@ pub(super) struct Running {
     /// When a turn that was cancelled must have ended.
     cancelled: Option<Instant>,
     pub(super) stream: Option<Stream>,
+    /// What the turn used so far, as the agent says.
+    pub(super) usage: Option<Value>,
     pub(super) retry: Option<(Timestamp, RetryTarget)>,
     pub(super) permissions: Vec<(Timestamp, String)>,
     /// Which call a permission is for, and which calls were denied.
@@ -262,6 +264,7 @@ impl Running {
             questions: 0,
             cancelled: None,
             stream: None,
+            usage: None,
             retry: None,
             permissions: Vec::new(),
             calls_asked_for: BTreeMap::new(),

@@ -68,9 +68,13 @@ impl Running {
                 self.calls_asked_for.extend(call_id.clone().map(|call| (id.clone(), call)));
                 self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
             }
-            Told::Usage(usage) => self.stream_event("metadata", &json!({"usage": usage})),
+            Told::Usage(usage) => {
+                self.stream_event("metadata", &json!({"usage": usage}));
+                self.usage = Some(usage);
+            }
             Told::TurnEnded { stop, usage } => {
                 self.overhear_end();
+                let usage = usage.or_else(|| self.usage.take());
                 self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
                 let end = StreamEnd::Completed { is_tree_changed: self.is_tree_changed() };
                 self.decide(Input::StreamEnded(end))?;

@@ -159,6 +159,8 @@ fn sessions(stage: &mut Stage<'_>) -> Told<()> {
     let ran = stage.run("baton run \"tool write complete done\" --agent mock -q")?;
     stage.expect(ran.contains("hook  count  succeeded"), "the hook ran after the tools")?;
     let task = last_session(stage)?.1;
+    let has_verdict = |stage: &mut Stage<'_>| Ok(show(stage, &task)?["phase"] != "CI_PENDING");
+    stage.wait("CI gives its verdict", has_verdict)?;
     stage.run(&format!("baton task approve {task}"))?;
 
     stage.heading("An agent asks before it does something; a person answers")?;
