@@ -25,7 +25,7 @@ pub const EXEC_EXIT_GRACE: Duration = Duration::from_secs(10);
 
 /// What a session said last that is kept for whoever follows: by number, and by size in bytes.
 pub const FEED_ITEMS_MAX: usize = 2048;
-pub const FEED_BYTES_MAX: usize = 512 << 10;
+pub const FEED_BYTES_MAX: usize = 384 << 10;
 
 /// Largest file that says who a session is, in bytes: the ends of its errors are in it.
 pub const SNAPSHOT_BYTES_MAX: u64 = 4 << 20;

@@ -60,6 +60,7 @@ mod protocol_pages;
 mod prove;
 #[cfg(test)]
 mod reading;
+mod real_agents;
 #[cfg(test)]
 mod saves;
 #[cfg(test)]
