@@ -28,7 +28,7 @@ pub const EXEC_EXIT_GRACE: Duration = Duration::from_secs(10);
 
 /// What a session said last that is kept for whoever follows: by number, and by size in bytes.
 pub const FEED_ITEMS_MAX: usize = 2048;
-pub const FEED_BYTES_MAX: usize = 512 << 10;
+pub const FEED_BYTES_MAX: usize = 384 << 10;
 
 /// Bytes of a line of the protocol that are kept as they are: a file that an agent sends is in the workspace.
 pub const WIRE_LINE_BYTES_MAX: usize = 64 << 10;

@@ -7,6 +7,7 @@ pub mod fixtures;
 pub mod fuzz;
 pub mod kill_disk;
 pub mod model_server;
+pub mod real_agents;
 pub mod rng;
 pub mod segments;
 pub mod sim_disk;

@@ -62,6 +62,7 @@ mod protocol_pages;
 mod prove;
 #[cfg(test)]
 mod reading;
+mod real_agents;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Real agents over ACP, against the fake model: `make agents` installs them and names them in the environment.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,85 +11,18 @@ use baton_runtime::harness::acp::{AcpHarness, Setup};
 use baton_runtime::harness::{Harness, Told};
 use baton_runtime::session::Ask;
 use baton_testkit::model_server::ModelServer;
+use baton_testkit::real_agents::{AGENTS, Find, Installed, opencode};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::live::{Kind, Live, SOON};
 
-/// An agent as it is started, with a home of its own.
-struct Installed {
-    words: Vec<String>,
-    env: BTreeMap<String, String>,
-    mode: Option<String>,
-}
-
-/// A variable that `make agents` sets; without it there is nothing to test.
-fn named(variable: &str) -> Option<String> {
-    let value = std::env::var(variable).ok();
-    if value.is_none() {
-        println!("skipped: {variable} is not set");
-    }
-    value
-}
-
-fn surroundings(home: &Path) -> BTreeMap<String, String> {
+/// Its whole environment: what every agent of Baton gets, and its own.
+fn whole(own: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut env = environment(&[], &BTreeMap::new());
-    let path = format!("{}:{}", named("BATON_NODE_BIN").unwrap_or_default(), env["PATH"]);
-    env.insert("PATH".into(), path);
-    for (name, place) in [
-        ("HOME", ""),
-        ("XDG_DATA_HOME", "data"),
-        ("XDG_CONFIG_HOME", "config"),
-        ("XDG_CACHE_HOME", "cache"),
-        ("XDG_STATE_HOME", "state"),
-    ] {
-        let place = home.join(place);
-        std::fs::create_dir_all(&place).unwrap();
-        env.insert(name.into(), place.display().to_string());
-    }
+    env.extend(own);
     env
 }
-
-fn opencode(home: &Path, server: &ModelServer) -> Option<Installed> {
-    let program = named("BATON_OPENCODE")?;
-    let mut env = surroundings(home);
-    let file = home.join("opencode.json");
-    let model = json!({"tool_call": true, "limit": {"context": 100_000, "output": 4096}});
-    let provider = json!({
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": server.base_url(), "apiKey": "x"},
-        "models": {"fake-model": model},
-    });
-    let config = json!({
-        "model": "fake/fake-model",
-        "small_model": "fake/fake-model",
-        "provider": {"fake": provider},
-        "permission": {"edit": "ask", "bash": "ask"},
-    });
-    std::fs::write(&file, config.to_string()).unwrap();
-    env.insert("OPENCODE_CONFIG".into(), file.display().to_string());
-    for name in ["MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD"] {
-        env.insert(format!("OPENCODE_DISABLE_{name}"), "1".into());
-    }
-    Some(Installed { words: vec![program, "acp".into()], env, mode: None })
-}
-
-fn qwen(home: &Path, server: &ModelServer) -> Option<Installed> {
-    let program = named("BATON_QWEN")?;
-    let mut env = surroundings(home);
-    std::fs::create_dir_all(home.join(".qwen")).unwrap();
-    let settings = json!({"security": {"auth": {"selectedType": "openai"}}});
-    std::fs::write(home.join(".qwen/settings.json"), settings.to_string()).unwrap();
-    env.insert("OPENAI_API_KEY".into(), "x".into());
-    env.insert("OPENAI_BASE_URL".into(), server.base_url());
-    env.insert("OPENAI_MODEL".into(), "fake-model".into());
-    // It starts in a mode that asks for nothing.
-    Some(Installed { words: vec![program, "--acp".into()], env, mode: Some("default".into()) })
-}
-
-type Find = fn(&Path, &ModelServer) -> Option<Installed>;
-
-const AGENTS: [(&str, Find); 2] = [("OpenCode", opencode), ("Qwen Code", qwen)];
 
 /// Everything that one agent is tried with.
 struct Tried {
@@ -102,7 +35,8 @@ struct Tried {
 impl Tried {
     fn start(find: Find) -> Option<Tried> {
         let (server, home) = (ModelServer::start().unwrap(), tempfile::tempdir().unwrap());
-        let Installed { words, env, mode } = find(home.path(), &server)?;
+        let Installed { words, env, mode } = find(home.path(), &server).unwrap()?;
+        let env = whole(env);
         let kind = Kind { harness: "acp", tools_by: ToolsBy::Agent, inactivity: SOON };
         let pid = std::sync::Arc::new(Mutex::new(None));
         let shown = pid.clone();
@@ -184,7 +118,8 @@ fn a_real_agent_that_is_killed_ends_as_what_it_is() {
 fn a_turn_of_a_real_agent_can_be_ended_early() {
     for (name, find) in AGENTS {
         let (server, home) = (ModelServer::start().unwrap(), tempfile::tempdir().unwrap());
-        let Some(Installed { words, env, mode }) = find(home.path(), &server) else { continue };
+        let Some(Installed { words, env, mode }) = find(home.path(), &server).unwrap() else { continue };
+        let env = whole(env);
         let dir = home.path().join("work");
         std::fs::create_dir_all(&dir).unwrap();
         let (stderr_lines, grace) = (50, Duration::from_secs(2));

@@ -116,9 +116,9 @@ fn reply(line: &str, offered: &[tools::Tool]) -> Reply {
         }
         "complete" => {
             let tool = offered.iter().find(|tool| tool.name.ends_with("report_completion"));
-            called(tool.map(|tool| {
-                (tool.name.clone(), json!({"outcome": "done", "summaryRef": "outputs/summary.md"}))
-            }))
+            called(
+                tool.map(|tool| (tool.name.clone(), json!({"outcome": "done", "summary": "Done as asked."}))),
+            )
         }
         "slow" => Reply::Slow,
         "refuse-401" => Reply::Fault(Fault::Status { status: 401, retry_after: None }),
