@@ -60,6 +60,7 @@ mod protocol_pages;
 mod prove;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
 mod real_agents;
 #[cfg(test)]
 mod saves;
