@@ -115,10 +115,16 @@ fn reply(line: &str, offered: &[tools::Tool]) -> Reply {
             Reply::Call(name.to_owned(), arguments.to_owned())
         }
         "complete" => {
-            let tool = offered.iter().find(|tool| tool.name.ends_with("report_completion"));
-            called(
-                tool.map(|tool| (tool.name.clone(), json!({"outcome": "done", "summary": "Done as asked."}))),
-            )
+            let report = json!({"outcome": "done", "summary": "Done as asked."});
+            let named = |name: &str| offered.iter().find(|tool| tool.name.ends_with(name));
+            called(match named("report_completion") {
+                Some(tool) => Some((tool.name.clone(), report)),
+                // Some agents keep the tools of servers behind one of their own.
+                None => named("tool_call").map(|tool| {
+                    let hidden = json!({"name": "mcp__baton__report_completion", "arguments": report});
+                    (tool.name.clone(), hidden)
+                }),
+            })
         }
         "slow" => Reply::Slow,
         "refuse-401" => Reply::Fault(Fault::Status { status: 401, retry_after: None }),
