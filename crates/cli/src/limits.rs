@@ -112,8 +112,11 @@ pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(11 * 60);
 /// How long a server that a command starts may take until it takes commands.
 pub(crate) const SERVE_START_WAIT: Duration = Duration::from_secs(10);
 
-/// Longest message of a client of `baton mcp`, in bytes: the longest text of a task fits, however it is escaped. What is longer is dropped.
+/// Longest message of a client of `baton mcp`, in bytes: the longest text of a task fits, however it is escaped. What is longer is refused.
 pub(crate) const MCP_LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Messages of a client that wait to be looked at. Beyond that it is held back.
+pub(crate) const MCP_WAITING_MAX: usize = 64;
 
 /// Commands that `baton mcp` runs at once; further calls wait for their turn.
 pub(crate) const MCP_CALLS_MAX: usize = 8;

@@ -13,6 +13,7 @@ mod reference;
 mod runner;
 mod server;
 mod tools;
+mod transport;
 
 use std::io;
 
@@ -33,9 +34,10 @@ pub(super) fn run(ctx: &Context, args: &Mcp) -> Ended {
     let exe = std::env::current_exe().map_err(|error| broken(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| broken(&error))?;
-    runtime.block_on(server::serve(Server::new(binding, Runner::new(exe, data_dir))));
+    let served = runtime.block_on(server::serve(Server::new(binding, Runner::new(exe, data_dir))));
     // A read of standard input that nobody waits for any more would hold the end up.
     runtime.shutdown_background();
+    served.map_err(|error| broken(&error))?.finish();
     Ok(Exit::Ok)
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use baton_core::TaskId;
 use baton_core::nearest::nearest;
@@ -14,9 +12,7 @@ use rmcp::model::{
     PaginatedRequestParams, ServerCapabilities,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, ServiceExt as _};
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{Semaphore, watch};
 
 use super::answer::{self, Answer};
@@ -25,7 +21,8 @@ use super::calls::Call;
 use super::field::Arguments;
 use super::runner::{Invocation, Ran, Runner};
 use super::tools::{About, TOOLS, Tool};
-use crate::limits::{MCP_CALLS_MAX, MCP_FENCES_MAX, MCP_LINE_BYTES_MAX, MCP_QUESTIONS_MAX};
+use super::transport::{Messages, Writing};
+use crate::limits::{MCP_CALLS_MAX, MCP_FENCES_MAX, MCP_QUESTIONS_MAX};
 
 /// What a call needs: who acts, and our own program.
 #[derive(Debug)]
@@ -41,14 +38,13 @@ pub(super) struct Server {
 }
 
 /// Serves one client over the standard streams until it goes.
-pub(super) async fn serve(server: Server) {
-    let (input, output) = rmcp::transport::stdio();
-    let input = Input { input, gone: server.gone.clone() };
-    let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MCP_LINE_BYTES_MAX);
+pub(super) async fn serve(server: Server) -> io::Result<Writing> {
+    let (messages, writing) = Messages::start(server.gone.clone())?;
     // A client that goes before it has said who it is wanted nothing.
-    if let Ok(running) = server.serve(transport).await {
+    if let Ok(running) = server.serve(messages).await {
         let _ = running.waiting().await;
     }
+    Ok(writing)
 }
 
 impl Server {
@@ -176,28 +172,6 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(format!("there is no tool {shown:?}{meant}"), None));
         };
         Ok(answer::to_result(self.call(tool, request).await).into())
-    }
-}
-
-/// Standard input, which says when it has ended: whoever waits for a person then waits no longer.
-struct Input<R> {
-    input: R,
-    gone: watch::Sender<bool>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
-        let is_end = matches!(&polled, Poll::Ready(read) if read.is_err() || buffer.filled().len() == before);
-        if is_end {
-            self.gone.send_replace(true);
-        }
-        polled
     }
 }
 
