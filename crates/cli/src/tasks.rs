@@ -8,6 +8,7 @@ use baton_core::TaskId;
 use baton_core::task::decide::Rules;
 use baton_core::task::{Board, Papers, Status, Task};
 use baton_runtime::clock::SystemClock;
+use baton_runtime::work::Worktrees;
 use baton_runtime::{Engine, Ground, Settings};
 use baton_store::tasks::files::{Projected, file_path};
 use baton_store::tasks::fold::{catch_up, fold};
@@ -206,6 +207,9 @@ impl Tasks {
         notices.iter().for_each(|notice| ui.warn(notice));
         if let Some((engine, writing, after)) = own {
             let (moved, layout) = (engine.take_moved(), writing.layout.clone());
+            let done = moved.iter().filter(|moved| moved.to == Status::Done);
+            let trees = Worktrees::new(&engine.ground().workspace);
+            done.filter_map(|moved| trees.tidy(&moved.task)).for_each(|notice| ui.warn(&notice));
             // It is a projection: whoever opens next makes what is missing.
             let _ = engine.close();
             writing.close(ui)?;

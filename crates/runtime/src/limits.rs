@@ -30,6 +30,22 @@ pub const EXEC_EXIT_GRACE: Duration = Duration::from_secs(10);
 pub const FEED_ITEMS_MAX: usize = 2048;
 pub const FEED_BYTES_MAX: usize = 384 << 10;
 
+/// Bytes of a name or title that an agent gives, and of a message of its: what events hold and people read.
+pub const TOLD_NAME_BYTES_MAX: usize = 512;
+pub const TOLD_MESSAGE_BYTES_MAX: usize = 8 << 10;
+
+/// Bytes of what an agent's own tool gave that are passed on, and of why it says no.
+pub const TOLD_OUTPUT_BYTES_MAX: usize = 256 << 10;
+pub const TOLD_ERROR_BYTES_MAX: usize = 4 << 10;
+
+/// Bytes and depth of a value that an agent gives: what it used, what it calls a tool with.
+pub const TOLD_VALUE_BYTES_MAX: usize = 16 << 10;
+pub const TOLD_DEPTH_MAX: usize = 16;
+
+/// Tools of one turn of an agent that are recorded, and what it may ask for at the same time.
+pub const TURN_TOOLS_MAX: usize = 500;
+pub const PERMISSIONS_MAX: usize = 64;
+
 /// Bytes of a line of the protocol that are kept as they are: a file that an agent sends is in the workspace.
 pub const WIRE_LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -147,6 +163,9 @@ pub const LLM_MESSAGE_CHARS_MAX: usize = 500;
 /// How long a connection to a model's server may take, and how long a busy one may ask to be left alone. More than that is a limit that was reached.
 pub const LLM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LLM_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The shortest wait before a busy server is asked again.
+pub const LLM_WAIT_MIN: Duration = Duration::from_millis(500);
 
 /// How long a tool may take where nothing else is configured (seed 004).
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(300);

@@ -310,8 +310,13 @@ impl Talk<'_> {
             match self.next() {
                 Ok(Told::Text { text: more, is_thought: false }) => text.push_str(&more),
                 Ok(Told::TurnEnded { stop, .. }) => {
-                    return found
-                        .good("turn", format!("{stop}: {}", text.chars().take(80).collect::<String>()));
+                    return found.good(
+                        "turn",
+                        format!(
+                            "{stop}: {}",
+                            text.lines().next().unwrap_or_default().chars().take(80).collect::<String>()
+                        ),
+                    );
                 }
                 Ok(Told::TurnFailed(failure)) => return found.bad("turn", failure.message),
                 Ok(Told::Asked(asked)) => {

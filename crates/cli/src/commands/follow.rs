@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use baton_core::session::{Answer, SessionEndedData};
+use baton_core::session::{Answer, PermissionKind, SessionEndedData};
 use baton_runtime::session::{Ask, Channel, Item, Live, Next};
 use serde_json::{Value, json};
 
@@ -93,6 +93,11 @@ impl Follower {
                 self.break_line(ui)?;
                 ui.warn(&format!("{} were not shown: this terminal is too slow", first - 1 - self.position));
                 self.position = first - 1;
+                let pending = self.live.handle.view().permissions;
+                self.asked = pending
+                    .into_iter()
+                    .map(|asked| (asked.id, asked.kind == PermissionKind::Question))
+                    .collect();
             }
             Next::Nothing => {}
             Next::Over => {
@@ -130,7 +135,13 @@ impl Follower {
     fn heed(&mut self, value: &Value) {
         let id = || value["id"].as_str().unwrap_or_default().to_owned();
         match value["type"].as_str() {
-            Some("permission_requested") => self.asked.push((id(), value["kind"] == "question")),
+            Some("permission_requested") => {
+                if let Answers::Person(lines) = &self.answers {
+                    // What was typed before the question is no answer to it.
+                    lines.try_iter().for_each(drop);
+                }
+                self.asked.push((id(), value["kind"] == "question"));
+            }
             Some("permission_resolved") => self.asked.retain(|(asked, _)| *asked != id()),
             Some("metadata" | "completed") if !value["payload"]["usage"].is_null() => {
                 self.usage = Some(value["payload"]["usage"].clone());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use baton_core::task::Status;
 use baton_runtime::scheduler::Scheduler;
 use baton_runtime::watch::Watch;
 use baton_store::lock;
@@ -176,6 +177,7 @@ fn start_watch(owner: &Arc<Owner>, every: Duration, poke: &Arc<Poke>) -> io::Res
 /// Shows what happened since, and tells whoever is to be told.
 fn show(ui: &mut Ui, owner: &Owner, told: &mut Told, lists_moves: bool) {
     let moved = owner.engine.take_moved();
+    moved.iter().filter(|moved| moved.to == Status::Done).for_each(|moved| owner.crew.tidy(&moved.task));
     told.tell(ui, &moved);
     for moved in moved.into_iter().filter(|_| lists_moves) {
         // Whoever read this has gone, which is no reason to stop working.

@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes of each end, as they are written in an event; 50 long lines fit, and both ends fit into one event.
+const END_BYTES_MAX: usize = 440 << 10;
+
 /// Longest part of a line that is kept, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -82,6 +85,26 @@ impl StderrCapture {
         }
     }
 
+    /// Leaves out what an event could not hold: the later lines of the head, the earlier ones of the tail.
+    fn fit(&mut self) {
+        let mut room = END_BYTES_MAX;
+        let fitting = |line: &Vec<u8>, room: &mut usize| {
+            let size = line.iter().map(|byte| if byte.is_ascii_control() { 6 } else { 2 }).sum::<usize>();
+            let fits = size <= *room;
+            *room = if fits { *room - size } else { 0 };
+            fits
+        };
+        let kept = self.head.iter().take_while(|line| fitting(line, &mut room)).count();
+        if kept < self.head.len() && self.tail.is_empty() {
+            // Nothing was left out so far: the rest of the head is the tail.
+            self.tail.extend(self.head.drain(kept..));
+        }
+        self.head.truncate(kept);
+        let mut room = END_BYTES_MAX;
+        let kept = self.tail.iter().rev().take_while(|line| fitting(line, &mut room)).count();
+        self.tail.drain(..self.tail.len() - kept);
+    }
+
     /// What there was, or nothing where there was no line. A last line without an end counts.
     pub fn finish(mut self) -> Option<StderrOutput> {
         if self.is_open {
@@ -90,6 +113,7 @@ impl StderrCapture {
         if self.total == 0 {
             return None;
         }
+        self.fit();
         let kept = (self.head.len() + self.tail.len()) as u64;
         let truncated = self.total > kept;
         let text = |lines: &mut dyn Iterator<Item = &Vec<u8>>| {

@@ -4,6 +4,7 @@
 //! whichever thread, through the function that it was started with, and ends with [`Told::Exited`].
 
 pub mod acp;
+pub(crate) mod bounds;
 mod catalog;
 pub mod exec;
 pub mod llm;

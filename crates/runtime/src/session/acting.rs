@@ -119,8 +119,8 @@ impl Running {
         };
         if let Some(failure) = failed {
             let end = StreamEnd::Failed { message: failure.message, retryable: failure.retryable };
-            // Through the mailbox: this decision is not done with yet.
-            let _ = self.mailbox.try_send(Letter::Input(Input::StreamEnded(end)));
+            // Later: this decision is not done with yet.
+            self.own.push_back(Letter::Input(Input::StreamEnded(end)));
         }
     }
 
@@ -143,7 +143,7 @@ impl Running {
         if std::thread::Builder::new().name("hook".into()).spawn(work).is_err() {
             let error = Some("no thread for it".to_owned());
             let failed = Input::HookCompleted { run, status: RunStatus::Failed, error, output: None };
-            let _ = self.mailbox.try_send(Letter::Input(failed));
+            self.own.push_back(Letter::Input(failed));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Deadlines are this thread's too: the handshake, silence in a turn, permissions that nobody answers, waits before another attempt. Nothing in any
 //! protocol supplies them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -207,6 +207,8 @@ pub(super) struct Running {
     pub(super) machine: Machine,
     pub(super) view: Arc<Mutex<View>>,
     pub(super) mailbox: SyncSender<Letter>,
+    /// What it has for itself, once the decision of the moment is done with.
+    pub(super) own: VecDeque<Letter>,
     pub(super) feed: Arc<Feed>,
     pub(super) harness: Option<Box<dyn Harness>>,
     /// What was sent last, for another attempt.
@@ -256,6 +258,7 @@ impl Running {
             start,
             view,
             mailbox,
+            own: VecDeque::new(),
             feed,
             harness: None,
             sent: Vec::new(),
@@ -289,6 +292,10 @@ impl Running {
         let began = self.begin();
         let mut went = began;
         while went.is_ok() && self.ended.is_none() {
+            if let Some(letter) = self.own.pop_front() {
+                went = self.take(letter);
+                continue;
+            }
             went = match letters.recv_timeout(self.next_deadline()) {
                 Ok(letter) => self.take(letter),
                 Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -458,6 +465,7 @@ impl Running {
         self.decide(Input::HarnessExited { code, message })?;
         if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
             self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
+            self.start.recorder.record_after(self.noted.take(), &[])?;
         }
         self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();

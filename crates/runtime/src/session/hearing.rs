@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use baton_core::protocol::scan::Found;
 use baton_core::session::{
-    Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall, ToolFilter, ToolsBy,
+    Answer, Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall, ToolFilter, ToolsBy,
 };
 use baton_core::{EventId, Uuid7};
 use baton_store::AppendError;
@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::actor::{Running, object};
 use super::feed::Channel;
+use crate::harness::bounds::{cut, is_small};
 use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
-use crate::limits::CLOSED_GRACE;
+use crate::limits::{CLOSED_GRACE, PERMISSIONS_MAX, TOLD_ERROR_BYTES_MAX, TURN_TOOLS_MAX};
 use crate::tools::tree_change::Look;
 
 impl Running {
@@ -27,7 +28,7 @@ impl Running {
             self.watch_silence();
             return Ok(());
         }
-        match told {
+        match told.bounded() {
             Told::Ready(ready) => {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
                 let snapshot = &mut self.start.snapshot;
@@ -65,9 +66,18 @@ impl Running {
             Told::Tool(seen) => self.see_tool(&seen)?,
             Told::Asked(Asked { id, title, call_id }) => {
                 let kind = PermissionKind::Tool;
-                self.calls_asked_for.extend(call_id.clone().map(|call| (id.clone(), call)));
-                self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
+                let asked = id.clone();
+                if self.machine.permissions().len() < PERMISSIONS_MAX {
+                    self.calls_asked_for.extend(call_id.clone().map(|call| (id.clone(), call)));
+                    self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
+                }
+                let is_pending = self.machine.permissions().iter().any(|pending| pending.id == asked);
+                if let Some(harness) = self.harness.as_mut().filter(|_| !is_pending) {
+                    // Nobody is asked: then nobody waits either.
+                    harness.answer(&asked, &Answer::Canceled);
+                }
             }
+            Told::Usage(usage) if !is_small(&usage) => {}
             Told::Usage(usage) => {
                 self.stream_event("metadata", &json!({"usage": usage}));
                 self.usage = Some(usage);
@@ -143,6 +153,9 @@ impl Running {
             return Ok(());
         }
         if self.machine.run_of(&seen.call_id).is_none() {
+            if self.machine.calls().count() >= TURN_TOOLS_MAX {
+                return Ok(());
+            }
             let name = seen.name.clone().unwrap_or_else(|| "a tool".to_owned());
             self.last_tool = Some(name.clone());
             let call = ToolCall {
@@ -162,8 +175,11 @@ impl Running {
         }
         let ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
         if ended && !run.status.is_terminal() {
-            let error = (seen.progress == Some(Progress::SaysNo))
+            let mut error = (seen.progress == Some(Progress::SaysNo))
                 .then(|| seen.output.clone().unwrap_or_else(|| "it says no".to_owned()));
+            if let Some(error) = &mut error {
+                cut(error, TOLD_ERROR_BYTES_MAX);
+            }
             let fields =
                 json!({"callId": seen.call_id, "toolName": name, "output": seen.output, "error": error});
             let _ = self.start.transcript.put(self.start.clock.now(), "tool", object(fields.clone()));

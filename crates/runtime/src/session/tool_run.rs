@@ -125,7 +125,7 @@ impl Running {
             let _ = mailbox.send(Letter::Tool(run, Box::new(ran)));
         };
         if std::thread::Builder::new().name("tool".into()).spawn(work).is_err() {
-            let _ = self.mailbox.try_send(Letter::Tool(run, Box::new(cannot("no thread for it"))));
+            self.own.push_back(Letter::Tool(run, Box::new(cannot("no thread for it"))));
         }
     }
 

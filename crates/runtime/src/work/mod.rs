@@ -196,16 +196,14 @@ impl Crew {
     }
 
     /// Removes what tasks that are done no longer need.
-    pub(crate) fn tidy(&self, task: &TaskId) {
+    pub fn tidy(&self, task: &TaskId) {
         let is_done =
             self.engine.look(|board| board.get(task).is_some_and(|task| task.status == Status::Done));
         if !matches!(is_done, Ok(true)) {
             return;
         }
-        match self.worktrees.close(task) {
-            Ok(Removed::Kept(why)) => self.notice(format!("{task} is done, and {why}")),
-            Ok(Removed::Yes | Removed::None) => {}
-            Err(error) => self.notice(format!("{task}: its worktree stays: {error}")),
+        if let Some(notice) = self.worktrees.tidy(task) {
+            self.notice(notice);
         }
     }
 

@@ -227,10 +227,14 @@ impl Attempt {
                 (true, false) if !self.has_word(&task) => prompt::reminder(&task, spec),
                 (true, _) => return Watched::Finished,
             };
-            is_reminded |= is_prompted;
-            is_prompted = true;
-            if live.handle.ask(Ask::Prompt(parts)).is_err() && live.handle.state() == StateKind::Stopped {
-                return Watched::Gone;
+            match live.handle.ask(Ask::Prompt(parts)) {
+                Ok(()) => {
+                    is_reminded |= is_prompted;
+                    is_prompted = true;
+                }
+                Err(_) if live.handle.state() == StateKind::Stopped => return Watched::Gone,
+                // Somebody else was quicker: their turn comes first.
+                Err(_) => {}
             }
         }
     }
@@ -295,7 +299,7 @@ impl Attempt {
     ) -> RunEnd {
         let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.cloned() };
         if let Some((signal, _)) = self.state().signal.clone()
-            && !matches!(watched, Watched::Stopped | Watched::Leaving)
+            && !matches!(watched, Watched::Stopped)
         {
             match self.submit(crew, &signal) {
                 Ok(()) => {

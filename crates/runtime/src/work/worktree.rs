@@ -87,6 +87,15 @@ impl Worktrees {
         Ok(Removed::Yes)
     }
 
+    /// Removes what a task that is done no longer needs; gives what somebody should know of what stays.
+    pub fn tidy(&self, task: &TaskId) -> Option<String> {
+        match self.close(task) {
+            Ok(Removed::Kept(why)) => Some(format!("{task} is done, and {why}")),
+            Ok(Removed::Yes | Removed::None) => None,
+            Err(error) => Some(format!("{task}: its worktree stays: {error}")),
+        }
+    }
+
     fn git(&self, words: &[&str]) -> io::Result<String> {
         self.git_in(&self.repository, words)
     }

@@ -23,7 +23,8 @@ use futures::channel::mpsc::UnboundedReceiver;
 use super::serving::Serving;
 use super::{Setup, inbound};
 use crate::agent::Agent;
-use crate::harness::{Asked, Failure, Ready, Told};
+use crate::harness::bounds::cut;
+use crate::harness::{Asked, Failure, Ready, Told, ToolSeen};
 
 /// What is asked of the conversation.
 #[derive(Debug)]
@@ -275,7 +276,7 @@ fn ask(
     let seen = inbound::updated(request.tool_call);
     let asked = Asked {
         id: serde_json::to_value(responder.id()).map_or_else(|_| String::new(), |id| id.to_string()),
-        title: seen.name.clone().unwrap_or_else(|| "a tool".into()),
+        title: title(&seen),
         call_id: Some(seen.call_id.clone()),
     };
     pending
@@ -286,6 +287,21 @@ fn ask(
     tell(Told::Tool(seen));
     tell(Told::Asked(asked));
 }
+
+/// What is asked for, so that whoever answers knows: the tool, and what it is called with.
+fn title(seen: &ToolSeen) -> String {
+    let name = seen.name.clone().unwrap_or_else(|| "a tool".into());
+    let arguments = seen.arguments.as_ref().filter(|arguments| !arguments.is_null());
+    let Some(arguments) = arguments else { return name };
+    let text =
+        ["command", "path", "file_path", "filePath"].iter().find_map(|key| arguments.get(key)?.as_str());
+    let mut text = text.map_or_else(|| arguments.to_string(), str::to_owned);
+    cut(&mut text, TITLE_ARGUMENT_BYTES_MAX);
+    if name.contains(&text) { name } else { format!("{name}: {text}") }
+}
+
+/// Bytes of what a tool is called with that are shown to whoever is asked.
+const TITLE_ARGUMENT_BYTES_MAX: usize = 300;
 
 /// Chooses by kind, never by place or name: the narrower one first.
 fn respond(pending: &Pending, id: &str, answer: &Answer) {

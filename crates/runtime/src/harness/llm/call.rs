@@ -12,7 +12,7 @@ use super::answer::{Answer, Piece};
 use super::http::{Client, Refused};
 use super::{Api, Shared, anthropic, openai, sse};
 use crate::harness::{Failure, Told};
-use crate::limits::{LLM_ANSWER_BYTES_MAX, LLM_WAIT_MAX};
+use crate::limits::{LLM_ANSWER_BYTES_MAX, LLM_WAIT_MAX, LLM_WAIT_MIN};
 
 /// A request that is under way, or over.
 #[derive(Debug)]
@@ -134,7 +134,8 @@ fn exchange(shared: &Shared, call: &Call, request: &Value) -> Result<Answer, Ref
             Ok(body) => return listen(shared, call, body).map_err(Refused::from),
             Err(refused) => refused,
         };
-        match refused.after {
+        // A server that asks for no wait at all would be asked again at once, for as long as it likes.
+        match refused.after.map(|after| after.max(LLM_WAIT_MIN)) {
             Some(after) if after <= patience => {
                 patience -= after;
                 call.wait(after);
