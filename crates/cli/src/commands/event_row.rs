@@ -59,9 +59,29 @@ fn words(event_type: &str, payload: &str) -> String {
     let joined = |parts: &[Option<String>]| parts.iter().flatten().cloned().collect::<Vec<_>>().join("  ");
     let fence = || get("fence").map(|fence| format!("fence {fence}"));
     match event_type {
-        "task.transitioned" | "task.phase_changed" => {
+        "task.transitioned" | "task.phase_changed" | "state_changed" => {
             let way = get("from").zip(get("to")).map(|(from, to)| format!("{from} → {to}"));
             joined(&[way, get("reason"), get("completedBy")])
+        }
+        "tool_lifecycle" => joined(&[get("toolName"), get("status"), get("error")]),
+        "hook_lifecycle" => joined(&[get("hookName"), get("status"), get("error")]),
+        "session_error" | "session_warning" => joined(&[get("code"), get("message")]),
+        "permission_requested" => joined(&[get("title"), get("kind")]),
+        "permission_resolved" => {
+            let text = fields.get("answer").and_then(|answer| answer.get("text")).and_then(plain);
+            joined(&[get("answer").or(text), get("by").map(|by| format!("by {by}"))])
+        }
+        "session.started" => joined(&[get("agent"), get("harness")]),
+        "session.ready" => joined(&[get("agent"), get("mode")]),
+        "session.ended" => joined(&[
+            get("reason"),
+            get("terminated_by").map(|by| format!("by {by}")),
+            get("cause"),
+            get("message"),
+        ]),
+        "turn.ended" => {
+            let payload = fields.get("payload").cloned().unwrap_or_default();
+            joined(&[get("type"), plain(&payload["reason"]), plain(&payload["message"])])
         }
         "task.edited" => {
             let names = fields.get("fields").and_then(Value::as_object);
@@ -128,6 +148,17 @@ mod tests {
             "note",
             r#"{"a":1,"b":{"c":2},"d":"two\nlines","e":true,"f":"left out"}"#,
             "a 1  d two lines  e true",
+        );
+        let changed = r#"{"from":"ready","reason":"user_input","streamId":"turn_1","to":"calling_llm"}"#;
+        check("state_changed", changed, "ready → calling_llm  user_input");
+        let tool = r#"{"attempt":1,"callId":"c","status":"canceled","toolName":"bash","error":"denied"}"#;
+        check("tool_lifecycle", tool, "bash  canceled  denied");
+        let ended = r#"{"cause":"crash","cpu_ms":4,"exit_code":3,"message":"it exited","reason":"error","terminated_by":"agent"}"#;
+        check("session.ended", ended, "error  by agent  crash  it exited");
+        check(
+            "permission_resolved",
+            r#"{"answer":{"text":"two"},"by":"operator","id":"1"}"#,
+            "two  by operator",
         );
         check("note", "{}", "");
         assert!(words("note", &format!(r#"{{"a":"{}"}}"#, "x".repeat(500))).chars().count() < 50);

@@ -82,10 +82,8 @@ impl Running {
         let spawn = std::mem::replace(&mut self.start.spawn, none);
         match spawn(tell) {
             Ok(harness) => {
-                let pid = harness.pid();
-                self.start.snapshot.process = pid.and_then(|pid| Process::of(pid, &self.start.boot));
                 self.harness = Some(harness);
-                self.save();
+                self.note_process();
                 Ok(())
             }
             Err(error) => self.end(gone(ProcessEnd::NotSpawned(error.to_string()), false)),
@@ -117,10 +115,20 @@ impl Running {
             },
             None => Some(Failure::new("there is no agent")),
         };
+        self.note_process();
         if let Some(failure) = failed {
             let end = StreamEnd::Failed { message: failure.message, retryable: failure.retryable };
             // Later: this decision is not done with yet.
             self.own.push_back(Letter::Input(Input::StreamEnded(end)));
+        }
+    }
+
+    /// Remembers the process, so that it is found should Baton die. A command that is run for each prompt has another one each time.
+    fn note_process(&mut self) {
+        let pid = self.harness.as_ref().and_then(|harness| harness.pid());
+        if pid != self.start.snapshot.process.as_ref().map(|process| process.pid) {
+            self.start.snapshot.process = pid.and_then(|pid| Process::of(pid, &self.start.boot));
+            self.save();
         }
     }
 

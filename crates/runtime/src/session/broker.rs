@@ -421,7 +421,7 @@ fn unusable(error: &HooksError) -> SessionError {
 }
 
 /// Where the programs of a session's tools write beside their work; gone with the session.
-fn tmp_of(id: SessionId) -> PathBuf {
+pub(super) fn tmp_of(id: SessionId) -> PathBuf {
     std::env::temp_dir().join(format!("baton-{id}"))
 }
 

@@ -13,12 +13,13 @@ use baton_store::{History, ReadError};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::actor::object;
-use super::broker::{ids_in, live_dir, unmark_live};
+use super::broker::{ids_in, live_dir, tmp_of, unmark_live};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::SESSION_VARIABLE;
 use crate::engine::{Engine, Fault};
 use crate::process::end_leftovers;
+use crate::work::ending_of;
 
 /// What a process that outlived Baton gets to end by itself.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -87,11 +88,16 @@ pub fn recover(engine: &Engine, dir: &Path) -> Result<Vec<SessionId>, Fault> {
 fn end_one(engine: &Engine, mut snapshot: Snapshot, folder: &Path) -> Result<(), Fault> {
     let ground = engine.ground();
     let id = snapshot.id;
-    if let Some(process) = snapshot.process.as_ref().filter(|process| process.is_alive(&ground.boot)) {
-        let leader = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
-        leader.map(|leader| kill_process_group(leader, Signal::TERM));
-    }
+    let signal = |signal| {
+        let process = snapshot.process.as_ref().filter(|process| process.is_alive(&ground.boot));
+        let leader = process.and_then(|process| Pid::from_raw(i32::try_from(process.pid).ok()?));
+        // One that is gone needs nothing more.
+        leader.map(|leader| kill_process_group(leader, signal));
+    };
+    signal(Signal::TERM);
     end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVER_GRACE);
+    signal(Signal::KILL);
+    let _ = std::fs::remove_dir_all(tmp_of(id));
     let bound = snapshot
         .task
         .clone()
@@ -116,15 +122,15 @@ fn end_one(engine: &Engine, mut snapshot: Snapshot, folder: &Path) -> Result<(),
     }
     let Some(bound) = bound else { return Ok(()) };
     let termination = serde_json::to_value(&snapshot.ended).unwrap_or_default();
-    let cause = match snapshot.ended.as_ref().map(|ended| ended.reason) {
-        Some(EndReason::Error) => "agent_failed",
-        _ => BATON_DIED,
+    let ending = match snapshot.ended.as_ref().filter(|ended| ended.reason == EndReason::Error) {
+        Some(ended) => ending_of(Some(ended)).0,
+        None => Ending::Failed { cause: BATON_DIED.to_owned() },
     };
     let ended = SessionEnded {
         task: bound.task,
         run: bound.run,
         fence: bound.fence,
-        ending: Ending::Failed { cause: cause.to_owned() },
+        ending,
         result: None,
         termination,
     };

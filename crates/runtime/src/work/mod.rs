@@ -22,6 +22,7 @@ use crate::occupancy::{Occupancy, WorkspaceGuard};
 use crate::scheduler::Wake;
 use crate::session::{Begin, Bound, Broker, NotBegun, Signals, token};
 
+pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
 pub use worktree::{Removed, Worktrees};
 

@@ -397,7 +397,7 @@ impl Attempt {
 }
 
 /// What the end of an agent means for its task.
-fn ending_of(ended: Option<&SessionEndedData>) -> (Ending, Outcome, Option<String>) {
+pub(crate) fn ending_of(ended: Option<&SessionEndedData>) -> (Ending, Outcome, Option<String>) {
     let why = ended.and_then(|data| data.message.clone());
     let cause = why.clone().unwrap_or_else(|| "the session ended".to_owned());
     let ending = match ended {
