@@ -73,6 +73,8 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui) -> Ended {
 }
 
 pub(super) fn add(ctx: &Context, ui: &mut Ui, args: &AgentAdd) -> Ended {
+    // Where somebody owns the data directory, they see who asks for this.
+    ctx.reach()?;
     let layout = ctx.layout()?;
     let path = layout.config();
     let settings = ctx.settings(Some(layout.root()))?;

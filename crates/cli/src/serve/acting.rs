@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
-use baton_runtime::session::{Broker, SESSION_VARIABLE};
+use baton_runtime::session::{Broker, Live, SESSION_VARIABLE, Snapshot};
 use rustix::net::sockopt::socket_peercred;
 
 use crate::args::{Agent, Command};
@@ -33,16 +33,21 @@ impl Acting {
     /// The session that the process at the other end belongs to, by itself, its group, or one of those that it descends from.
     pub(crate) fn of(stream: &UnixStream, broker: &Broker) -> Option<Acting> {
         let live = broker.live();
-        if live.is_empty() {
-            return None;
-        }
         let mut pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero().get();
         for _ in 0..ANCESTORS_MAX {
             let (parent, group) = parent_and_group(pid)?;
             let named = session_in(pid).or_else(|| session_in(group));
-            if let Some(live) = live.iter().find(|live| Some(live.handle.id()) == named) {
+            let is_of = |live: &&Live| {
+                let own = live.handle.pid().and_then(|own| i32::try_from(own).ok());
+                Some(live.handle.id()) == named || own.is_some_and(|own| own == pid || own == group)
+            };
+            if let Some(live) = live.iter().find(is_of) {
                 let task = live.bound.as_ref().map(|bound| bound.task.clone());
                 return Some(Acting { session: live.handle.id(), agent: live.agent.clone(), task });
+            }
+            // What outlived its session is still nobody else's. A session of another data directory says nothing here.
+            if let Some(ended) = named.and_then(|id| Snapshot::load(&broker.dir_of(id)).ok()) {
+                return Some(Acting { session: ended.id, agent: ended.agent, task: None });
             }
             if parent <= 1 {
                 return None;

@@ -237,6 +237,9 @@ fn an_agent_s_own_process_never_acts_as_a_person() {
          {baton} task move $id cancelled --reason x >move.txt 2>&1; echo $? >>move.txt; \
          {baton} task approve $id >approve.txt 2>&1; echo $? >>approve.txt; \
          (setsid {baton} task reject $id --reason x) >reject.txt 2>&1; echo $? >>reject.txt; \
+         {baton} agent add pwn -- sh >add.txt 2>&1; echo $? >>add.txt; \
+         env -i HOME=$HOME PATH=$PATH BATON_DATA_DIR=$BATON_DATA_DIR BATON_STATE_DIR=$BATON_STATE_DIR \
+         {baton} task approve $id >wiped.txt 2>&1; echo $? >>wiped.txt; \
          env -u BATON_SESSION_ID {baton} agent key evil --role critic >key.txt 2>&1; echo $? >>key.txt; \
          {baton} task log $id 'half done' >log.txt 2>&1; echo $? >>log.txt; \
          {baton} task show $id >show.txt 2>&1; echo $? >>show.txt"
@@ -245,7 +248,7 @@ fn an_agent_s_own_process_never_acts_as_a_person() {
     configure(&home, "[agents.sh]\nharness = \"exec\"\ncommand = [\"sh\", \"agent.sh\"]\n");
     let (_, last) = ran(&home, &["do it", "--agent", "sh"], 0, "needs_review");
     let said = |name: &str| fs::read_to_string(home.work().join(format!("{name}.txt"))).unwrap();
-    for name in ["move", "approve", "reject", "key"] {
+    for name in ["move", "approve", "reject", "key", "add", "wiped"] {
         let said = said(name);
         assert!(said.contains("A005") && said.trim_end().ends_with('4'), "{name}: {said}");
     }
@@ -255,6 +258,35 @@ fn an_agent_s_own_process_never_acts_as_a_person() {
     let task = last["taskId"].as_str().unwrap();
     let log = home.last(task, "task.logged");
     assert_eq!(log["actor"]["agent"], "sh", "what it writes down, it writes under its own name: {log}");
+}
+
+#[test]
+fn what_an_agent_starts_does_not_outlive_its_session_nor_act_as_a_person() {
+    let home = Home::new();
+    let baton = env!("CARGO_BIN_EXE_baton");
+    // The agent itself, with an environment that says nothing: it is known by its process.
+    let wiped =
+        "exec env -i HOME=$HOME PATH=$PATH BATON_DATA_DIR=$BATON_DATA_DIR BATON_STATE_DIR=$BATON_STATE_DIR";
+    let script = format!(
+        "cat >/dev/null; setsid sh -c 'sleep 300; : $BATON_SESSION_ID' >/dev/null 2>&1 & \
+         {wiped} sh -c \"{baton} task approve $BATON_TASK_ID --all >wiped.txt 2>&1; echo \\$? >>wiped.txt\""
+    );
+    fs::write(home.work().join("agent.sh"), script).unwrap();
+    configure(&home, "[agents.sh]\nharness = \"exec\"\ncommand = [\"sh\", \"agent.sh\"]\n");
+    let (_, last) = ran(&home, &["do it", "--agent", "sh"], 0, "needs_review");
+    let said = fs::read_to_string(home.work().join("wiped.txt")).unwrap();
+    assert!(said.contains("A005") && said.trim_end().ends_with('4'), "{said}");
+    let session = last["sessionId"].as_str().unwrap();
+    let wanted = format!("BATON_SESSION_ID={session}");
+    let left: Vec<String> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        })
+        .collect();
+    assert!(left.is_empty(), "still there: {left:?}");
 }
 
 #[test]

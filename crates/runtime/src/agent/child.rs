@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use baton_core::session::{ProcessEnd, StderrCapture, StderrOutput};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use wait4::Wait4 as _;
 
 use super::lines::{Line, Lines};
@@ -341,8 +341,11 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal) {
-        // A group that is gone needs nothing more.
+        // A group that is gone needs nothing more. One whose leader has left it is signalled there too.
         let _ = kill_process_group(self.group, signal);
+        if !self.has_ended {
+            let _ = pidfd_send_signal(&self.leader, signal);
+        }
     }
 
     /// Goes on until the process has ended and its output is closed, at most until `end`.

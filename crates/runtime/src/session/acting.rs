@@ -126,6 +126,7 @@ impl Running {
     /// Remembers the process, so that it is found should Baton die. A command that is run for each prompt has another one each time.
     fn note_process(&mut self) {
         let pid = self.harness.as_ref().and_then(|harness| harness.pid());
+        self.pid.store(pid.unwrap_or(0), Ordering::Relaxed);
         if pid != self.start.snapshot.process.as_ref().map(|process| process.pid) {
             self.start.snapshot.process = pid.and_then(|pid| Process::of(pid, &self.start.boot));
             self.save();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -131,6 +131,7 @@ pub struct Handle {
     mailbox: SyncSender<Letter>,
     feed: Arc<Feed>,
     view: Arc<Mutex<View>>,
+    pid: Arc<AtomicU32>,
 }
 
 impl std::fmt::Debug for Letter {
@@ -156,6 +157,11 @@ impl Handle {
     /// The session as it is.
     pub fn view(&self) -> View {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The number of its process and of that process's group, where there is one at the moment.
+    pub fn pid(&self) -> Option<u32> {
+        Some(self.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
     }
 
     /// What it does at the moment.
@@ -185,9 +191,16 @@ impl Actor {
         let (mailbox, letters) = sync_channel(MAILBOX_MAX);
         let feed = Arc::new(Feed::default());
         let view = Arc::<Mutex<View>>::default();
-        let handle =
-            Handle { id: start.id, mailbox: mailbox.clone(), feed: feed.clone(), view: view.clone() };
-        let running = Running::new(start, mailbox, feed, view);
+        let pid = Arc::<AtomicU32>::default();
+        let handle = Handle {
+            id: start.id,
+            mailbox: mailbox.clone(),
+            feed: feed.clone(),
+            view: view.clone(),
+            pid: pid.clone(),
+        };
+        let mut running = Running::new(start, mailbox, feed, view);
+        running.pid = pid;
         std::thread::Builder::new().name("session".into()).spawn(move || running.run(&letters, ended))?;
         Ok(handle)
     }
@@ -231,6 +244,8 @@ pub(super) struct Running {
     /// When silence is too long: of a handshake, or of a turn.
     pub(super) silence: Option<(Instant, &'static str)>,
     pub(super) hooks_stop: Arc<AtomicBool>,
+    /// The process of the moment, for whoever asks whose a process is.
+    pub(super) pid: Arc<AtomicU32>,
     pub(super) tooling: Tooling,
     /// The work tree as it was before the turn.
     pub(super) tree: Option<Look>,
@@ -274,6 +289,7 @@ impl Running {
             denied: BTreeSet::new(),
             silence: None,
             hooks_stop: Arc::default(),
+            pid: Arc::default(),
             tooling: Tooling::default(),
             tree: None,
             began: Instant::now(),

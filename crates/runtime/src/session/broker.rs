@@ -19,11 +19,12 @@ use baton_store::{AppendError, ArtifactStore, Journal};
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
-use super::spawning::{Surroundings, spawner};
+use super::spawning::{SESSION_VARIABLE, Surroundings, spawner};
 use super::transcript::Transcript;
 use crate::clock::Clock;
 use crate::harness::{AgentSpec, Drive};
 use crate::hooks::HooksError;
+use crate::process::end_leftovers;
 use crate::tools::{ToolRunner, ToolSettings};
 
 /// What sessions stand on.
@@ -129,6 +130,9 @@ struct Running {
     beginning: Vec<AgentName>,
     is_ending: bool,
 }
+
+/// What outlives its session gets to end by itself.
+const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 /// Sessions that are looked at for one that can be gone on with: the task's last one is among the newest.
 const SESSIONS_LOOKED_AT: usize = 256;
@@ -261,6 +265,8 @@ impl Broker {
         let (itself, tmp) = (self.itself.clone(), tmp_of(id));
         let handle = Actor::start(start, move |data, view| {
             ended(data, view);
+            // Whatever left its group: what a session started ends with it.
+            end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
             let _ = fs::remove_dir_all(&tmp);
             if let Some(broker) = itself.upgrade() {
                 unmark_live(&broker.setting.dir, id);

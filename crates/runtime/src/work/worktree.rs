@@ -12,6 +12,9 @@ use crate::process::{Command, Ended};
 /// How long one call of git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Agents can write what the repository is configured with; none of their programs is run here.
+const UNHOOKED: &[&str] = &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+
 /// The worktrees of one repository.
 #[derive(Debug, Clone)]
 pub struct Worktrees {
@@ -101,7 +104,7 @@ impl Worktrees {
     }
 
     fn git_in(&self, dir: &Path, words: &[&str]) -> io::Result<String> {
-        let words = ["git"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let words = ["git"].iter().chain(UNHOOKED).chain(words).map(|word| (*word).to_owned()).collect();
         let mut command = Command::new(words, dir, GIT_TIMEOUT);
         command.env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
         let ran = command.run(None, &mut || false).map_err(io::Error::other)?;
