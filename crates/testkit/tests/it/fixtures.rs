@@ -2,6 +2,7 @@
 //!
 //! The files are made by this test and committed. It compares them, and rewrites them when asked: `BATON_REGENERATE=1`.
 
+use baton_core::json::Sorted;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -151,6 +152,7 @@ fn every_fixture_is_judged_as_it_says_by_both_verifiers() {
     for ledger in ledgers(&fixture) {
         let mut files = ledger.files;
         let expected = json!({"verdict": ledger.verdict, "code": ledger.code, "line": ledger.line});
+        let expected = serde_json::to_string(&Sorted(&expected)).unwrap();
         files.insert("expected.json".into(), format!("{expected}\n").into_bytes());
         let dir = root().join("fixtures/ledgers").join(ledger.name);
         settle(&dir, &files);
