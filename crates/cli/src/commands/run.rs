@@ -73,6 +73,7 @@ fn heed_interruption(ctx: &Context) -> std::io::Result<()> {
 
 fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Answers) -> Ended {
     let began = Instant::now();
+    let turn = owner.crew.turn();
     let (task, agent) = task_and_agent(owner, args)?;
     let attempt = match owner.crew.begin(&task.id, &agent) {
         Ok(attempt) => attempt,
@@ -82,6 +83,7 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
             _ => return Err(not_started(why, &task).into()),
         },
     };
+    drop(turn);
     if !ui.json {
         let line = format!("{}  {}  {}", task.id, attempt.session(), agent);
         ui.note(&line);

@@ -39,6 +39,8 @@ pub struct Crew {
     /// Woken when something has ended, since something else may begin.
     wake: Arc<Wake>,
     attempts: Mutex<BTreeMap<TaskId, Arc<Attempt>>>,
+    /// Held by whoever begins something.
+    turn: Mutex<()>,
     notices: Mutex<Vec<String>>,
 }
 
@@ -80,12 +82,18 @@ impl Crew {
             heeds_signals,
             wake,
             attempts: Mutex::default(),
+            turn: Mutex::default(),
             notices: Mutex::default(),
         })
     }
 
     pub fn broker(&self) -> &Arc<Broker> {
         &self.broker
+    }
+
+    /// Keeps work from being handed out meanwhile: for whoever makes a task and begins it in one go.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The attempt that is made at a task right now.
@@ -230,6 +238,7 @@ impl Dispatcher for Arc<Crew> {
     }
 
     fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {
+        let _turn = self.turn();
         match self.begin(&assignment.task, &assignment.agent) {
             Ok(_) => Ok(true),
             // Somebody was quicker, or it changed meanwhile: the next round sees it as it is.
