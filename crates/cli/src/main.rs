@@ -2,6 +2,7 @@
 //!
 //! Start at [`args`] for what can be typed and [`commands`] for what it does.
 
+mod agent_args;
 mod args;
 mod commands;
 mod config;

@@ -166,7 +166,7 @@ pub(crate) struct Permit {
 pub(crate) struct SessionAsk {
     #[command(flatten)]
     pub(crate) one: SessionOne,
-    /// Read the question from standard input
+    /// Ask this; `-` reads it from standard input
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: String,
 }

@@ -1,11 +1,10 @@
 //! Who gives a command: a person, or a process of an agent's session. Asked of the kernel, not of the caller.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 
 use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
+use baton_runtime::process::variable_of;
 use baton_runtime::session::{Broker, Live, SESSION_VARIABLE, Snapshot};
 use rustix::net::sockopt::socket_peercred;
 
@@ -25,9 +24,6 @@ pub(crate) struct Acting {
 
 /// How far up the line of parents is looked. Whoever is further away from the agent has been started by something else.
 const ANCESTORS_MAX: usize = 64;
-
-/// Bytes of an environment that are looked at.
-const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 
 impl Acting {
     /// The session that the process at the other end belongs to, by itself, its group, or one of those that it descends from.
@@ -101,11 +97,6 @@ fn parent_and_group(pid: i32) -> Option<(i32, i32)> {
 
 /// The session that a process was started for.
 fn session_in(pid: i32) -> Option<SessionId> {
-    let mut bytes = Vec::new();
-    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
-    file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let prefix = format!("{SESSION_VARIABLE}=");
-    let mut variables = bytes.split(|byte| *byte == 0);
-    let value = variables.find_map(|variable| variable.strip_prefix(prefix.as_bytes()))?;
-    std::str::from_utf8(value).ok()?.parse().ok()
+    let value = variable_of(pid, SESSION_VARIABLE)?;
+    std::str::from_utf8(&value).ok()?.parse().ok()
 }

@@ -10,8 +10,17 @@ use crate::process::PASSED;
 
 /// The whole environment of an agent: what every command gets, what is passed on by name, and what is set. Nothing else of Baton's own.
 pub fn environment(pass: &[String], set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    environment_of(pass, set, |name| std::env::var(name).ok())
+}
+
+/// The same, where somebody else reads Baton's own variables.
+pub fn environment_of(
+    pass: &[String],
+    set: &BTreeMap<String, String>,
+    own: impl Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
     let names = PASSED.iter().copied().chain(pass.iter().map(String::as_str));
-    let passed = names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+    let passed = names.filter_map(|name| Some((name.to_owned(), own(name)?)));
     passed.chain(set.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 

@@ -7,5 +7,5 @@ mod memory;
 mod rotating;
 
 pub use child::{Agent, Exit, Heard, Launch, NotWritten};
-pub use environment::{environment, find};
+pub use environment::{environment, environment_of, find};
 pub use rotating::RotatingFile;

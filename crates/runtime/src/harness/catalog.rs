@@ -7,7 +7,7 @@ use baton_core::AgentName;
 
 use super::exec::Profile;
 use super::llm::Api;
-use crate::process::PASSED;
+use crate::agent::environment_of;
 
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct AgentSpec {
     pub drive: Drive,
     /// Variables that are set for it.
     pub env: BTreeMap<String, String>,
-    /// Variables that it inherits besides [`PASSED`].
+    /// Variables that it inherits besides those of every process.
     pub env_pass: Vec<String>,
     /// The session mode that is set before the first prompt.
     pub mode: Option<String>,
@@ -124,11 +124,7 @@ impl AgentSpec {
 
     /// Its whole environment: the few variables that every process needs, what is passed on to it, what is set for it.
     pub fn environment(&self, own: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
-        let names = PASSED.iter().copied().chain(self.env_pass.iter().map(String::as_str));
-        let mut env: BTreeMap<String, String> =
-            names.filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
-        env.extend(self.env.clone());
-        env
+        environment_of(&self.env_pass, &self.env, own)
     }
 }
 

@@ -17,10 +17,9 @@ use crate::limits::{ENVIRONMENT_BYTES_MAX, KILLED_WAIT, LEFTOVER_ROUNDS_MAX};
 ///
 /// What starts new ones while it is ended is looked for again, a few times.
 pub fn end_leftovers(name: &str, value: &str, grace: Duration) -> usize {
-    let wanted = format!("{name}={value}");
     let mut count = 0;
     for _ in 0..LEFTOVER_ROUNDS_MAX {
-        let found = find(wanted.as_bytes());
+        let found = find(name, value);
         if found.is_empty() {
             break;
         }
@@ -33,18 +32,26 @@ pub fn end_leftovers(name: &str, value: &str, grace: Duration) -> usize {
     count
 }
 
-fn find(wanted: &[u8]) -> Vec<OwnedFd> {
+/// A variable that a process was started with; nothing where it has none, or may not be looked at.
+pub fn variable_of(pid: i32, name: &str) -> Option<Vec<u8>> {
+    let mut environment = Vec::new();
+    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
+    file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value =
+        |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+    variables.find_map(value)
+}
+
+fn find(name: &str, value: &str) -> Vec<OwnedFd> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let others = numbers.filter_map(Pid::from_raw).filter(|pid| *pid != getpid());
     let holds = |pid: Pid| {
         // Held before it is looked at: what is looked at is then what will be ended.
         let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        let mut environment = Vec::new();
-        let file = File::open(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
-        file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment).ok()?;
-        let is_one = environment.split(|byte| *byte == 0).any(|variable| variable == wanted);
-        is_one.then_some(held)
+        let found = variable_of(pid.as_raw_nonzero().get(), name)?;
+        (found == value.as_bytes()).then_some(held)
     };
     others.filter_map(holds).collect()
 }

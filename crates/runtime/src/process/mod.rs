@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-pub use leftovers::end_leftovers;
+pub use leftovers::{end_leftovers, variable_of};
 pub use output::Output;
 
 use crate::limits::{DRAIN, KILLED_WAIT, SETTLE, STOP_GRACE, STOP_LOOK};

@@ -8,9 +8,10 @@ use baton_core::session::{Answer, Effect, Input, ProcessEnd, RunStatus, Sent, St
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
-use super::actor::{Letter, Running, Spawn, Stream, gone};
+use super::actor::{Letter, Running, Spawn, Stream};
 use super::hook_run::HookRunner;
 use super::snapshot::Process;
+use crate::agent::Exit;
 use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Told};
 
@@ -65,7 +66,7 @@ impl Running {
                 match self.harness {
                     Some(_) => Ok(()),
                     // There is nothing to wait for.
-                    None => self.end(gone(ProcessEnd::Exited(0), true)),
+                    None => self.end(Exit::without_process(ProcessEnd::Exited(0), true)),
                 }
             }
             Effect::ExecuteTools { runs } => self.execute_tools(runs),
@@ -86,7 +87,7 @@ impl Running {
                 self.note_process();
                 Ok(())
             }
-            Err(error) => self.end(gone(ProcessEnd::NotSpawned(error.to_string()), false)),
+            Err(error) => self.end(Exit::without_process(ProcessEnd::NotSpawned(error.to_string()), false)),
         }
     }
 

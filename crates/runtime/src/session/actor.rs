@@ -16,8 +16,8 @@ use baton_core::ids::{SessionId, StreamId};
 use baton_core::moment::Ids;
 use baton_core::protocol::scan::Found;
 use baton_core::session::{
-    Answer, Cause, Clue, Decision, Ended, Evidence, Input, Machine, PermissionKind, ProcessEnd, RetryTarget,
-    Rules, SessionEndedData, SessionError, SessionEvent, StateKind, Stated, View,
+    Answer, Decision, Input, Machine, PermissionKind, RetryTarget, Rules, SessionEndedData, SessionError,
+    SessionEvent, StateKind, Stated, View,
 };
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,6 @@ use super::recorder::Recorder;
 use super::snapshot::Snapshot;
 use super::tool_run::Tooling;
 use super::transcript::Transcript;
-use crate::agent::Exit;
 use crate::clock::Clock;
 use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Harness, Told};
@@ -232,7 +231,7 @@ pub(super) struct Running {
     pub(super) asking: BTreeMap<String, SyncSender<Answer>>,
     questions: u64,
     /// When a turn that was cancelled must have ended.
-    cancelled: Option<Instant>,
+    pub(super) cancelled: Option<Instant>,
     pub(super) stream: Option<Stream>,
     /// What the turn used so far, as the agent says.
     pub(super) usage: Option<Value>,
@@ -262,7 +261,7 @@ pub(super) struct Running {
     pub(super) ended: Option<SessionEndedData>,
     /// What the next decision is recorded with.
     pub(super) noted: Option<Event>,
-    telemetry: Observer,
+    pub(super) telemetry: Observer,
 }
 
 impl Running {
@@ -435,181 +434,11 @@ impl Running {
         }
     }
 
-    /// The last thing that happens: how it ended, once.
-    pub(super) fn end(&mut self, exit: Exit) -> Result<(), AppendError> {
-        if self.ended.is_some() {
-            return Ok(());
-        }
-        let open = match self.machine.kind() {
-            StateKind::Starting => Some("before it took any input"),
-            _ if !self.machine.permissions().is_empty() => Some("while it waited for a permission"),
-            StateKind::CallingLlm if self.machine.calls().any(|(_, run)| !run.status.is_terminal()) => {
-                Some("while a tool ran")
-            }
-            StateKind::CallingLlm
-            | StateKind::ProcessingResponse
-            | StateKind::ExecutingTools
-            | StateKind::Error => Some("in a turn"),
-            StateKind::PostToolsHook => Some("while a hook ran"),
-            StateKind::Idle | StateKind::Ready | StateKind::Stopping | StateKind::Stopped => None,
-        };
-        self.overhear_end();
-        let blamed = self.blamed.take();
-        let is_clean = open.is_none() && matches!(exit.process, ProcessEnd::Exited(0) | ProcessEnd::Absent);
-        let clue = if is_clean { None } else { self.clue(&exit, blamed.as_ref()) };
-        let mut ended = Ended::new(exit.process.clone());
-        ended.is_asked = self.is_stopping && !self.is_condemned;
-        ended.open = open;
-        ended.cause = blamed.as_ref().and_then(|failure| failure.cause).or(clue.as_ref().map(|c| c.cause));
-        let told = blamed.as_ref().and_then(|failure| failure.resets_at);
-        ended.resets_at = told.or(clue.and_then(|clue| clue.resets_at));
-        ended.told = blamed.map(|failure| failure.message);
-        ended.stderr = exit.stderr;
-        ended.last_tool = self.last_tool.clone();
-        ended.duration_ms = u64::try_from(self.began.elapsed().as_millis()).ok();
-        (ended.max_rss_bytes, ended.cpu_ms) = (exit.max_rss_bytes, exit.cpu_ms);
-        let data = ended.classify();
-        let code = match exit.process {
-            ProcessEnd::Exited(code) => Some(code),
-            // A model that is not asked any more has ended well.
-            ProcessEnd::Absent => Some(0),
-            ProcessEnd::Signalled(_) | ProcessEnd::NotSpawned(_) | ProcessEnd::Lost(_) => None,
-        };
-        // First of all: whatever still waits is answered by this.
-        self.ended = Some(data.clone());
-        let message = data.message.clone().unwrap_or_default();
-        self.decide(Input::HarnessExited { code, message })?;
-        if self.stream.as_ref().is_some_and(|stream| !stream.is_over) {
-            self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
-            self.start.recorder.record_after(self.noted.take(), &[])?;
-        }
-        self.telemetry.ended(&data);
-        let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
-        self.start.recorder.note("session.ended", fields, self.moment())?;
-        self.start.recorder.close(data.reason.as_str(), self.moment())
-    }
-
-    /// What was said before an end that is an error shows more than the end.
-    fn clue(&self, exit: &Exit, blamed: Option<&Failure>) -> Option<Clue> {
-        let stderr = exit.stderr.as_ref();
-        let mut said: Vec<&str> = blamed.iter().map(|failure| failure.message.as_str()).collect();
-        said.extend(stderr.and_then(|stderr| stderr.head.as_deref()));
-        said.extend(stderr.and_then(|stderr| stderr.tail.as_deref()));
-        if self.start.harness == "exec" {
-            // Commands complain where they speak.
-            said.push(self.overheard.tail());
-        }
-        let evidence = Evidence {
-            said: &said,
-            process: Some(&exit.process),
-            is_starting: self.machine.kind() == StateKind::Starting,
-            is_memory_short: exit.is_memory_short,
-            now: self.start.clock.now(),
-        };
-        evidence.clue()
-    }
-
-    /// The ledger cannot be written: the agent is ended, and nothing more is said.
-    fn abandon(&mut self, why: &str) {
-        self.stop_harness();
-        let ended = Ended::new(ProcessEnd::Lost(format!("the ledger could not be written: {why}")));
-        self.ended.get_or_insert_with(|| ended.classify());
-    }
-
-    /// Asks the agent to end its turn, and waits for that within its time.
-    fn cancel(&mut self) -> Result<(), String> {
-        if self.machine.kind() != StateKind::CallingLlm {
-            return Err(format!("a session in {} has no turn to cancel", self.machine.kind()));
-        }
-        if let Some(harness) = &mut self.harness {
-            harness.cancel();
-        }
-        self.cancelled.get_or_insert_with(|| Instant::now() + self.start.deadlines.cancel);
-        Ok(())
-    }
-
-    /// Ends the agent for what it did or did not do; that was said before.
-    pub(super) fn condemn(&mut self) {
-        self.is_condemned = true;
-        if let Some(harness) = &mut self.harness {
-            harness.end();
-        }
-    }
-
     /// Keeps what is known of the session. What cannot be written is missing after a restart, and is no reason to stop now.
     pub(super) fn save(&mut self) {
         let (trace, snapshot) = (self.start.recorder.trace(), &mut self.start.snapshot);
         snapshot.continued = (trace != snapshot.trace).then_some(trace);
         let _ = self.start.snapshot.save(&self.start.dir);
-    }
-
-    /// How long silence is allowed from now on.
-    pub(super) fn watch_silence(&mut self) {
-        let Deadlines { handshake, inactivity, .. } = self.start.deadlines;
-        if self.machine.kind() != StateKind::CallingLlm {
-            self.cancelled = None;
-        }
-        let wanted = match self.machine.kind() {
-            StateKind::Starting => Some((handshake, "the handshake")),
-            // Whoever waits for a person may be silent.
-            StateKind::CallingLlm if self.machine.permissions().is_empty() => Some((inactivity, "the turn")),
-            _ => None,
-        };
-        match (wanted, &self.silence) {
-            (None, _) => self.silence = None,
-            (Some((time, what)), None) => self.silence = Some((Instant::now() + time, what)),
-            (Some((time, what)), Some((_, before))) if *before != what => {
-                self.silence = Some((Instant::now() + time, what));
-            }
-            (Some(_), Some(_)) => {}
-        }
-    }
-
-    fn next_deadline(&self) -> Duration {
-        let now = self.start.clock.now();
-        let until =
-            |at: &Timestamp| Duration::from_millis(u64::try_from(at.unix_ms() - now.unix_ms()).unwrap_or(0));
-        let retry = self.retry.as_ref().map(|(at, _)| until(at));
-        let permission = self.permissions.iter().map(|(at, _)| until(at)).min();
-        let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        let closed = self.closed.map(|at| at.saturating_duration_since(Instant::now()));
-        let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
-        let said = self.start.transcript.due().map(|at| at.saturating_duration_since(Instant::now()));
-        let all = [retry, permission, silence, closed, cancelled, said];
-        all.into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
-    }
-
-    fn do_what_is_due(&mut self) -> Result<(), AppendError> {
-        let now = self.start.clock.now();
-        // What cannot be written is missing from the transcript; the turn goes on.
-        let _ = self.start.transcript.write_due(now);
-        if let Some((_, target)) = self.retry.take_if(|(at, _)| *at <= now) {
-            self.decide(Input::RetryTimeout { target })?;
-        }
-        while let Some(at) = self.permissions.iter().position(|(at, _)| *at <= now) {
-            let (_, id) = self.permissions.remove(at);
-            let by = "baton".to_owned();
-            self.decide(Input::PermissionAnswered { id, answer: Answer::Deny, by })?;
-        }
-        if self.cancelled.take_if(|at| *at <= Instant::now()).is_some() {
-            let message = "the agent did not end the turn that was cancelled";
-            self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
-            self.condemn();
-        }
-        let is_silent = self.silence.is_some_and(|(at, _)| at <= Instant::now());
-        if self.closed.take_if(|at| is_silent || *at <= Instant::now()).is_some() {
-            let message = "the agent closed its output";
-            self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
-            self.condemn();
-        }
-        if let Some((_, what)) = self.silence.take_if(|(at, _)| *at <= Instant::now()) {
-            let message = format!("the agent was silent in {what} for too long");
-            // What was said before it became silent says more.
-            self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
-            // It is not asked any more: what does not answer does not end by itself.
-            self.condemn();
-        }
-        Ok(())
     }
 
     fn state_event(&self, stated: &Stated) -> Value {
@@ -631,9 +460,4 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
         Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
     }
-}
-
-/// An end without a process.
-pub(super) fn gone(process: ProcessEnd, is_asked: bool) -> Exit {
-    Exit::without_process(process, is_asked)
 }

@@ -126,6 +126,11 @@ impl Feed {
         self.changed.notify_all();
     }
 
+    /// Waits until nothing more will come.
+    pub fn wait_for_end(&self) {
+        while self.after(u64::MAX, Duration::from_secs(3600)) != Next::Over {}
+    }
+
     /// Where the last item stands.
     pub fn last(&self) -> u64 {
         self.kept().last

@@ -12,6 +12,7 @@
 mod acting;
 mod actor;
 mod broker;
+mod ending;
 mod feed;
 mod hearing;
 mod hook_run;
@@ -21,6 +22,7 @@ mod snapshot;
 mod spawning;
 mod tool_run;
 mod transcript;
+mod waiting;
 
 pub use actor::{Actor, Ask, Deadlines, Handle, Signals, Spawn, Start, Tell};
 pub use broker::{Begin, Broker, Live, NotBegun, OnEnd, SessionBounds, Setting, token};

@@ -195,7 +195,7 @@ impl Attempt {
                 Next::Nothing => {}
                 Next::Over => return Watched::Gone,
             }
-            if let Some(asked) = self.asked(crew, spec) {
+            if let Some(asked) = self.asked(crew) {
                 return asked;
             }
             if Instant::now() >= beat_at {
@@ -240,8 +240,7 @@ impl Attempt {
     }
 
     /// What somebody else wants of the attempt: a person, the end of Baton, or a signal whose grace is over.
-    fn asked(&self, crew: &Crew, spec: &AgentSpec) -> Option<Watched> {
-        let _ = spec;
+    fn asked(&self, crew: &Crew) -> Option<Watched> {
         let state = self.state();
         if state.stops {
             return Some(Watched::Stopped);

@@ -85,23 +85,7 @@ impl Live {
     /// Waits for the next item of the feed that this is true of.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_it: impl Fn(Channel, &Value) -> bool) -> Value {
-        let (end, mut passed) = (Instant::now() + SOON, Vec::new());
-        while Instant::now() < end {
-            match self.handle.feed().after(self.seen.get(), Duration::from_secs(1)) {
-                Next::Items(items) => {
-                    for item in items {
-                        self.seen.set(item.at);
-                        if is_it(item.channel, &item.value) {
-                            return item.value.as_ref().clone();
-                        }
-                        passed.push(item.value);
-                    }
-                }
-                Next::Nothing => {}
-                other => panic!("{what}: {other:?} after {passed:?}"),
-            }
-        }
-        panic!("{what} does not come; {passed:?}");
+        until(&self.handle, &self.seen, what, is_it)
     }
 
     #[track_caller]
@@ -153,4 +137,31 @@ impl Live {
     pub(crate) fn transcript(&self) -> String {
         std::fs::read_to_string(path_in(&self.dir)).unwrap()
     }
+}
+
+/// Waits for the next item of a session's feed that this is true of; `seen` is where the last one stood.
+#[track_caller]
+pub(crate) fn until(
+    handle: &Handle,
+    seen: &std::cell::Cell<u64>,
+    what: &str,
+    is_it: impl Fn(Channel, &Value) -> bool,
+) -> Value {
+    let (end, mut passed) = (Instant::now() + SOON, Vec::new());
+    while Instant::now() < end {
+        match handle.feed().after(seen.get(), Duration::from_secs(1)) {
+            Next::Items(items) => {
+                for item in items {
+                    seen.set(item.at);
+                    if is_it(item.channel, &item.value) {
+                        return item.value.as_ref().clone();
+                    }
+                    passed.push(item.value);
+                }
+            }
+            Next::Nothing => {}
+            other => panic!("{what}: {other:?} after {passed:?}"),
+        }
+    }
+    panic!("{what} does not come; {passed:?}");
 }

@@ -15,10 +15,11 @@ use baton_runtime::clock::{Clock as _, SystemClock};
 use baton_runtime::harness::Harness;
 use baton_runtime::harness::acp::{AcpHarness, Setup};
 use baton_runtime::session::{
-    Actor, Ask, Channel, Deadlines, Handle, Next, Recorder, Snapshot, Spawn, Start, Transcript, path_in,
+    Actor, Ask, Channel, Deadlines, Handle, Recorder, Snapshot, Spawn, Start, Transcript, path_in,
 };
 use serde_json::Value;
 
+use crate::live;
 use crate::support::Bench;
 
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -132,22 +133,7 @@ impl Live {
     /// Waits for the next item of the feed that this is true of.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_it: impl Fn(Channel, &Value) -> bool) -> Value {
-        let end = Instant::now() + SOON;
-        while Instant::now() < end {
-            match self.handle.feed().after(self.seen.get(), Duration::from_secs(1)) {
-                Next::Items(items) => {
-                    for item in items {
-                        self.seen.set(item.at);
-                        if is_it(item.channel, &item.value) {
-                            return item.value.as_ref().clone();
-                        }
-                    }
-                }
-                Next::Nothing => {}
-                other => panic!("{what}: {other:?}"),
-            }
-        }
-        panic!("{what} does not come");
+        live::until(&self.handle, &self.seen, what, is_it)
     }
 
     #[track_caller]

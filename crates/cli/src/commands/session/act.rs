@@ -69,10 +69,7 @@ fn wait_until_ready(live: &Live) {
     }
     if live.handle.state() == StateKind::Stopped {
         // What is kept of its end is written before this.
-        while !matches!(
-            live.handle.feed().after(u64::MAX, Duration::from_secs(1)),
-            baton_runtime::session::Next::Over
-        ) {}
+        live.handle.feed().wait_for_end();
     }
 }
 
@@ -126,10 +123,7 @@ pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
         }
         None => {
             live.handle.ask(Ask::Stop).map_err(|why| CliError::new(Code::SessionRefused, why))?;
-            while !matches!(
-                live.handle.feed().after(u64::MAX, Duration::from_secs(1)),
-                baton_runtime::session::Next::Over
-            ) {}
+            live.handle.feed().wait_for_end();
         }
     }
     let snapshot = sessions::find(&sessions::dir_of(&owner.workspace.layout), &live.handle.id().to_string())?;
