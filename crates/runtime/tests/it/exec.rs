@@ -172,13 +172,12 @@ fn limits_and_refusals_have_their_cause() {
     assert_eq!((data.reason, data.cause), (EndReason::Error, Some(Cause::Quota)), "{data:?}");
     assert!(data.resets_at.is_some() && data.message.unwrap().starts_with("Claude AI usage limit"));
     assert_eq!(live.bench.events("session.ended")[0]["payload"]["cause"], "quota");
-    // The same with an exit that does not: the turn failed, the session goes on.
+    // The same with an exit that does not: nothing that is asked from now on would end otherwise.
     let live = session(Profile::Claude, &printing(&[limit], ""));
     live.prompt("go");
     let error = live.until("the error", |_, value| value["type"] == "error" && value["payload"].is_object());
     assert_eq!(error["payload"]["cause"], "quota");
-    live.until_state(StateKind::Ready);
-    live.stop();
+    assert_eq!(live.end().0.cause, Some(Cause::Quota));
     // Where a command speaks, it also complains.
     let live = session(Profile::Plain, "cat > /dev/null; echo 'Invalid API key · Please run /login'; exit 1");
     live.prompt("go");
