@@ -3,13 +3,23 @@
 use std::time::Duration;
 
 /// Longest line of an agent, in bytes. A message with a large file in it fits; what is longer is no message.
-pub const AGENT_LINE_BYTES_MAX: usize = 16 << 20;
+pub const AGENT_LINE_BYTES_MAX: usize = 8 << 20;
+
+/// Most values in one message: each takes many times its bytes once it is read.
+pub const AGENT_VALUES_MAX: usize = 100_000;
+
+/// Requests of an agent that wait for an answer at the same time, by number and by bytes: more than the permissions and terminals that it may have.
+pub const OPEN_REQUESTS_MAX: usize = 256;
+pub const OPEN_REQUESTS_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of something unknown that an agent said which are kept.
+pub const UNKNOWN_BYTES_MAX: usize = 4096;
 
 /// What is read of an agent at once, in bytes: each session has a place for it, and a larger one would not make it faster.
 pub const AGENT_READ_BYTES: usize = 16 << 10;
 
 /// Bytes that wait to be read by an agent. One that lets more pile up is stuck.
-pub const AGENT_QUEUE_BYTES_MAX: usize = 32 << 20;
+pub const AGENT_QUEUE_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes of what an agent writes beside its protocol, in each of two files.
 pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
@@ -52,13 +62,13 @@ pub const WIRE_LINE_BYTES_MAX: usize = 64 << 10;
 /// Largest file that says who a session is, in bytes: the ends of its errors are in it.
 pub const SNAPSHOT_BYTES_MAX: u64 = 4 << 20;
 
-/// What waits in a session's mailbox. Beyond that an agent is held back.
-pub const MAILBOX_MAX: usize = 256;
+/// What waits in a session's mailbox. Beyond that an agent is held back. Full of the longest outputs of tools it holds 16 MiB.
+pub const MAILBOX_MAX: usize = 64;
 
 /// Largest transcript, in bytes. What an agent says beyond that is seen and not kept.
 pub const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
 
-/// Longest part of what an agent says that goes through the mailbox at once, in bytes: with all of it taken, the mailbox holds 16 MiB.
+/// Longest part of what an agent says that goes through the mailbox at once, in bytes: what is told at once is shown at once.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// What of a piece of the transcript is only in memory: by size in bytes, and by time. More than that does not get lost with Baton.
@@ -88,6 +98,16 @@ pub const KILLED_WAIT: Duration = Duration::from_secs(1);
 
 /// Most bytes of a process's environment that are looked at; the kernel gives a process about that much for it and its arguments.
 pub const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// What a process that outlives its session gets to end by itself, and one that outlived Baton.
+pub const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
+pub const OUTLIVED_GRACE: Duration = Duration::from_secs(2);
+
+/// Sessions that are looked at for one that can be gone on with: the task's last one is among the newest.
+pub const SESSIONS_LOOKED_AT: usize = 256;
+
+/// How much longer than its request a model's session waits: a server may ask for as much before another attempt.
+pub const LLM_SLACK: Duration = Duration::from_secs(60);
 
 /// How often what outlived Baton is looked for anew. What starts itself again faster than this is beyond a signal.
 pub const LEFTOVER_ROUNDS_MAX: usize = 3;
@@ -163,6 +183,9 @@ pub const LLM_MESSAGE_CHARS_MAX: usize = 500;
 /// How long a connection to a model's server may take, and how long a busy one may ask to be left alone. More than that is a limit that was reached.
 pub const LLM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LLM_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The longest limit of a server that is believed, in seconds: forty days, a monthly one with room to spare.
+pub const LLM_LIMIT_SECONDS_MAX: f64 = 86_400.0 * 40.0;
 
 /// The shortest wait before a busy server is asked again.
 pub const LLM_WAIT_MIN: Duration = Duration::from_millis(500);

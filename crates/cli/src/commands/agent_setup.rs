@@ -292,7 +292,7 @@ impl Talk<'_> {
                     found.bad("handshake", exit_words(&exit));
                     return false;
                 }
-                Ok(Told::Closed) => {}
+                Ok(Told::Closed(_)) => {}
                 Ok(_) => {}
                 Err(_) => {
                     found.bad("handshake", "no answer in time");

@@ -208,6 +208,26 @@ fn a_model_works_with_baton_s_own_tools() {
 }
 
 #[test]
+fn a_refusal_or_an_answer_that_is_cut_off_is_a_failed_attempt() {
+    let home = Home::new();
+    let server = ModelServer::start().unwrap();
+    let base = server.base_url();
+    configure(
+        &home,
+        &format!(
+            "[agents.gpt]\nharness = \"llm\"\napi = \"openai\"\nmodel = \"fake-model\"\nbase_url = \"{base}\"\n"
+        ),
+    );
+    for (stop, why) in [("content_filter", "refused to go on"), ("length", "was cut off")] {
+        let (_, last) = ran(&home, &[&format!("stop {stop} so it goes"), "--agent", "gpt"], 6, "failed");
+        assert!(last["why"].as_str().unwrap().contains(why), "{last}");
+        let task = last["taskId"].as_str().unwrap();
+        assert_eq!((home.status(task).as_str(), &home.show(task)["attempts"]), ("ready", &json!(1)));
+    }
+    home.verifies();
+}
+
+#[test]
 fn a_command_that_ends_with_an_exit_signal_ends_its_phase() {
     let home = Home::with_signals();
     let signal = r#"{"protocol":"apm2_agent_exit","version":"1.0.0","phase_completed":"IMPLEMENTATION","exit_reason":"completed"}"#;

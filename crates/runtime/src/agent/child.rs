@@ -47,6 +47,8 @@ pub enum Heard {
     TooLong(u64),
     /// Nothing more will come, though the process may live.
     Closed,
+    /// It takes no input any more, though there is some and it may live.
+    Deaf,
     /// The last word.
     Ended(Box<Exit>),
 }
@@ -398,7 +400,7 @@ impl Running {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.shared.wake, &mut count);
         }
-        self.write();
+        self.write(heard);
         if has_errors {
             self.read_errors();
         }
@@ -407,7 +409,7 @@ impl Running {
         }
     }
 
-    fn write(&mut self) {
+    fn write(&mut self, heard: &mut impl FnMut(Heard)) {
         let Some(stdin) = &mut self.stdin else { return };
         let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let (part, _) = asked.unwritten.as_slices();
@@ -423,6 +425,7 @@ impl Running {
                 asked.is_input_over = true;
                 drop(asked);
                 self.stdin = None;
+                heard(Heard::Deaf);
             }
         }
     }

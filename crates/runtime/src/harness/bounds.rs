@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{Asked, Failure, Ready, Told, ToolSeen};
 use crate::limits::{
-    TOLD_DEPTH_MAX, TOLD_MESSAGE_BYTES_MAX, TOLD_NAME_BYTES_MAX, TOLD_OUTPUT_BYTES_MAX, TOLD_VALUE_BYTES_MAX,
+    AGENT_VALUES_MAX, TOLD_DEPTH_MAX, TOLD_MESSAGE_BYTES_MAX, TOLD_NAME_BYTES_MAX, TOLD_OUTPUT_BYTES_MAX,
+    TOLD_VALUE_BYTES_MAX, UNKNOWN_BYTES_MAX,
 };
 
 /// Cuts a text at a character's boundary, and says so.
@@ -14,6 +15,29 @@ pub(crate) fn cut(text: &mut String, max: usize) {
         text.truncate(text.floor_char_boundary(max));
         text.push('…');
     }
+}
+
+/// As much of a line as is kept of what nobody understands.
+pub(crate) fn beginning(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(UNKNOWN_BYTES_MAX)]).into_owned()
+}
+
+/// Whether a line, read as JSON, holds no more values than a message may: they are counted before anything is made of them.
+pub(crate) fn is_simple(line: &[u8]) -> bool {
+    if line.len() <= AGENT_VALUES_MAX {
+        return true;
+    }
+    let (mut values, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in line {
+        match (byte, is_text) {
+            (_, true) if is_escaped => is_escaped = false,
+            (b'\\', true) => is_escaped = true,
+            (b'"', _) => is_text = !is_text,
+            (b',' | b'[' | b'{', false) => values += 1,
+            _ => {}
+        }
+    }
+    values <= AGENT_VALUES_MAX
 }
 
 fn cut_some(text: &mut Option<String>, max: usize) {
@@ -78,12 +102,13 @@ impl Told {
                 cut(stop, TOLD_NAME_BYTES_MAX);
                 usage.take_if(|usage| !is_small(usage));
             }
+            Told::Status(text) => cut(text, TOLD_NAME_BYTES_MAX),
             Told::Text { .. }
             | Told::Calls(_)
             | Told::Usage(_)
             | Told::Unknown { .. }
             | Told::Noise { .. }
-            | Told::Closed
+            | Told::Closed(_)
             | Told::Exited(_) => {}
         }
         self
@@ -94,6 +119,15 @@ impl Told {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn values_are_counted_and_texts_are_not() {
+        let text =
+            format!(r#"{{"a":"{}\\"{}"}}"#, ",[".repeat(AGENT_VALUES_MAX), "{".repeat(AGENT_VALUES_MAX));
+        assert!(is_simple(text.as_bytes()));
+        assert!(!is_simple(format!("[{}0]", "0,".repeat(AGENT_VALUES_MAX)).as_bytes()));
+        assert!(!is_simple("[".repeat(AGENT_VALUES_MAX + 1).as_bytes()));
+    }
 
     #[test]
     fn what_is_too_long_is_cut_and_what_no_event_holds_is_left_out() {

@@ -72,6 +72,8 @@ pub enum Told {
     Tool(ToolSeen),
     Asked(Asked),
     Usage(Value),
+    /// What it does besides, in a few words for whoever follows.
+    Status(String),
     TurnEnded {
         stop: String,
         usage: Option<Value>,
@@ -87,8 +89,8 @@ pub enum Told {
         what: &'static str,
         raw: String,
     },
-    /// It will say nothing more, though it may live.
-    Closed,
+    /// It will say or hear nothing more, though it may live: it has closed this.
+    Closed(&'static str),
     Exited(Box<Exit>),
 }
 
@@ -113,6 +115,16 @@ impl Told {
             }
             other => vec![other],
         }
+    }
+}
+
+/// Why a turn ended that did not come to an end of its own, where its stop reason says so. What was said and done in it stays.
+pub(crate) fn cut_short(stop: &str) -> Option<&'static str> {
+    match stop {
+        "refusal" => Some("the agent refused to go on (refusal)"),
+        "max_tokens" => Some("the answer was cut off at its greatest length (max_tokens)"),
+        "max_turn_requests" => Some("the turn was cut off after its last request (max_turn_requests)"),
+        _ => None,
     }
 }
 
@@ -217,6 +229,6 @@ mod tests {
             whole.push_str(&text);
         }
         assert_eq!(whole, long);
-        assert!(matches!(&Told::Closed.parts()[..], [Told::Closed]));
+        assert!(matches!(&Told::Closed("output").parts()[..], [Told::Closed(_)]));
     }
 }

@@ -77,7 +77,7 @@ impl Running {
         let mailbox = self.mailbox.clone();
         // Full means that the agent is held back; gone means that nobody listens any more.
         let tell = Box::new(move |told: Told| {
-            told.parts().into_iter().for_each(|told| drop(mailbox.send(Letter::Told(told))));
+            told.bounded().parts().into_iter().for_each(|told| drop(mailbox.send(Letter::Told(told))));
         });
         let none: Spawn = Box::new(|_| Err(std::io::ErrorKind::Unsupported.into()));
         let spawn = std::mem::replace(&mut self.start.spawn, none);

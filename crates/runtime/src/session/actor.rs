@@ -4,7 +4,8 @@
 //! protocol supplies them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +17,8 @@ use baton_core::ids::{SessionId, StreamId};
 use baton_core::moment::Ids;
 use baton_core::protocol::scan::Found;
 use baton_core::session::{
-    Answer, Decision, Input, Machine, PermissionKind, RetryTarget, Rules, SessionEndedData, SessionError,
-    SessionEvent, StateKind, Stated, View,
+    Answer, Decision, Ended, Input, Machine, PermissionKind, ProcessEnd, RetryTarget, Rules,
+    SessionEndedData, SessionError, SessionEvent, StateKind, Stated, View,
 };
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -99,6 +100,8 @@ pub enum Ask {
     /// The turn is to end; the session goes on.
     Cancel,
     Stop,
+    /// The same because Baton ends: what is cut short by that can be gone on with.
+    Leave,
     /// The agent asks a person; whoever asked gets the answer there.
     Question {
         text: String,
@@ -131,6 +134,7 @@ pub struct Handle {
     feed: Arc<Feed>,
     view: Arc<Mutex<View>>,
     pid: Arc<AtomicU32>,
+    stop_reason: Arc<Mutex<String>>,
 }
 
 impl std::fmt::Debug for Letter {
@@ -163,6 +167,11 @@ impl Handle {
         Some(self.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
     }
 
+    /// How its last turn ended, in the agent's word; empty before there was one.
+    pub fn stop_reason(&self) -> String {
+        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What it does at the moment.
     pub fn state(&self) -> StateKind {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).state
@@ -191,16 +200,26 @@ impl Actor {
         let feed = Arc::new(Feed::default());
         let view = Arc::<Mutex<View>>::default();
         let pid = Arc::<AtomicU32>::default();
+        let stop_reason = Arc::<Mutex<String>>::default();
         let handle = Handle {
             id: start.id,
             mailbox: mailbox.clone(),
             feed: feed.clone(),
             view: view.clone(),
             pid: pid.clone(),
+            stop_reason: stop_reason.clone(),
         };
         let mut running = Running::new(start, mailbox, feed, view);
-        running.pid = pid;
-        std::thread::Builder::new().name("session".into()).spawn(move || running.run(&letters, ended))?;
+        (running.pid, running.stop_reason) = (pid, stop_reason);
+        let (dir, feed) = (running.start.dir.clone(), running.feed.clone());
+        let work = move || {
+            let ran = catch_unwind(AssertUnwindSafe(|| running.run(&letters)));
+            let (data, view) = ran.unwrap_or_else(|_| (broken(&dir), View::default()));
+            feed.push(Channel::Ended, &serde_json::to_value(&data).unwrap_or_default());
+            ended(&data, &view);
+            feed.end();
+        };
+        std::thread::Builder::new().name("session".into()).spawn(work)?;
         Ok(handle)
     }
 }
@@ -245,6 +264,7 @@ pub(super) struct Running {
     pub(super) hooks_stop: Arc<AtomicBool>,
     /// The process of the moment, for whoever asks whose a process is.
     pub(super) pid: Arc<AtomicU32>,
+    pub(super) stop_reason: Arc<Mutex<String>>,
     pub(super) tooling: Tooling,
     /// The work tree as it was before the turn.
     pub(super) tree: Option<Look>,
@@ -252,13 +272,14 @@ pub(super) struct Running {
     pub(super) last_tool: Option<String>,
     /// What was said of the end before it came.
     pub(super) blamed: Option<Failure>,
-    /// When its output closed, unless it has been told that this will not do.
-    pub(super) closed: Option<Instant>,
+    /// Until when it may live with what it closed, unless it has been told that this will not do.
+    pub(super) closed: Option<(Instant, &'static str)>,
     pub(super) overheard: Overheard,
     pub(super) is_stopping: bool,
     /// Whether it is ended for what it did, whoever asks for its end besides.
     pub(super) is_condemned: bool,
     pub(super) ended: Option<SessionEndedData>,
+    pub(super) is_end_noted: bool,
     /// What the next decision is recorded with.
     pub(super) noted: Option<Event>,
     pub(super) telemetry: Observer,
@@ -289,6 +310,7 @@ impl Running {
             silence: None,
             hooks_stop: Arc::default(),
             pid: Arc::default(),
+            stop_reason: Arc::default(),
             tooling: Tooling::default(),
             tree: None,
             began: Instant::now(),
@@ -299,13 +321,14 @@ impl Running {
             is_stopping: false,
             is_condemned: false,
             ended: None,
+            is_end_noted: false,
             noted: None,
         }
     }
 
-    fn run(mut self, letters: &Receiver<Letter>, ended: impl FnOnce(&SessionEndedData, &View)) {
-        let began = self.begin();
-        let mut went = began;
+    /// Its whole life; gives how it ended.
+    fn run(mut self, letters: &Receiver<Letter>) -> (SessionEndedData, View) {
+        let mut went = self.begin();
         while went.is_ok() && self.ended.is_none() {
             if let Some(letter) = self.own.pop_front() {
                 went = self.take(letter);
@@ -325,15 +348,12 @@ impl Running {
             // Without the ledger nothing may be done any more, and nothing is: the agent is ended.
             self.abandon(&error.to_string());
         }
-        if let Some(data) = self.ended.take() {
-            self.start.snapshot.ended_at = Some(self.start.clock.now());
-            self.start.snapshot.ended = Some(data.clone());
-            self.save();
-            self.feed.push(Channel::Ended, &serde_json::to_value(&data).unwrap_or_default());
-            let view = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            ended(&data, &view);
-        }
-        self.feed.end();
+        let data = self.ended.take().unwrap_or_else(lost);
+        self.start.snapshot.ended_at = Some(self.start.clock.now());
+        self.start.snapshot.ended = Some(data.clone());
+        self.save();
+        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (data, view)
     }
 
     fn begin(&mut self) -> Result<(), AppendError> {
@@ -394,7 +414,7 @@ impl Running {
                 self.more = blocks.collect();
                 Input::UserInput { text }
             }
-            Ask::Cancel => return Ok(self.cancel()),
+            Ask::Cancel => return self.cancel(),
             Ask::Question { text, answer } => {
                 self.questions += 1;
                 let id = format!("question-{}", self.questions);
@@ -402,6 +422,10 @@ impl Running {
                 Input::PermissionRequested { id, kind: PermissionKind::Question, title: text, call_id: None }
             }
             Ask::Stop => Input::StopRequested,
+            Ask::Leave => {
+                self.start.snapshot.is_cut_short = true;
+                Input::StopRequested
+            }
             Ask::Permit { id, answer, by } => Input::PermissionAnswered { id, answer, by },
             Ask::RetryTool(run) => Input::RetryTool { run },
             Ask::RetryHook(run) => Input::RetryHook { run },
@@ -453,6 +477,21 @@ impl Running {
         }
         value
     }
+}
+
+fn lost() -> SessionEndedData {
+    Ended::new(ProcessEnd::Lost("its session ended by a fault of Baton".to_owned())).classify()
+}
+
+/// The end of a session whose own thread came to grief: whoever waits for it hears of it all the same.
+fn broken(dir: &Path) -> SessionEndedData {
+    let data = lost();
+    if let Ok(mut snapshot) = Snapshot::load(dir) {
+        snapshot.ended = Some(data.clone());
+        // Whoever comes next sees one that has not ended, and ends it.
+        let _ = snapshot.save(dir);
+    }
+    data
 }
 
 pub(super) fn object(value: Value) -> Map<String, Value> {

@@ -9,9 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
-use baton_core::session::{
-    EndReason, ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View,
-};
+use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
@@ -24,6 +22,7 @@ use super::transcript::Transcript;
 use crate::clock::Clock;
 use crate::harness::{AgentSpec, Drive};
 use crate::hooks::HooksError;
+use crate::limits::{LEFTOVERS_GRACE, LLM_SLACK, SESSIONS_LOOKED_AT};
 use crate::process::end_leftovers;
 use crate::tools::{ToolRunner, ToolSettings};
 
@@ -131,15 +130,6 @@ struct Running {
     is_ending: bool,
 }
 
-/// What outlives its session gets to end by itself.
-const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
-
-/// Sessions that are looked at for one that can be gone on with: the task's last one is among the newest.
-const SESSIONS_LOOKED_AT: usize = 256;
-
-/// How much longer than its request a model's session waits: a server may ask for as much before another attempt.
-const LLM_SLACK: Duration = Duration::from_secs(60);
-
 /// What hears of an end.
 pub type OnEnd = Box<dyn FnOnce(&SessionEndedData, &View) + Send>;
 
@@ -226,9 +216,11 @@ impl Broker {
                 clock.now(),
             )
         };
+        let tools = self.tools(&begin.cwd, id).map_err(io)?;
+        let transcript = Transcript::open(&dir).map_err(io)?;
+        // From here on it is one that lives: whoever comes after a crash looks at it.
         snapshot.save(&dir).map_err(io)?;
         mark_live(&self.setting.dir, id).map_err(io)?;
-        let tools = self.tools(&begin.cwd, id).map_err(io)?;
         let tools_by = match spec.drive {
             Drive::Llm { .. } => ToolsBy::Baton,
             Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
@@ -241,7 +233,7 @@ impl Broker {
             harness: spec.harness(),
             rules,
             recorder,
-            transcript: Transcript::open(&dir).map_err(io)?,
+            transcript,
             workspace: begin.cwd.clone(),
             deadlines: Deadlines {
                 handshake: spec.waits.handshake,
@@ -273,8 +265,13 @@ impl Broker {
                 broker.forget(id);
             }
         });
-        let live =
-            Live { handle: handle.map_err(io)?, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
+        let handle = handle.map_err(|error| {
+            // Nothing of it has happened.
+            let _ = fs::remove_dir_all(&dir);
+            unmark_live(&self.setting.dir, id);
+            io(error)
+        })?;
+        let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
         let mut running = self.running();
         // One that has ended already is not listed.
         if Snapshot::load(&dir).is_ok_and(|snapshot| snapshot.ended.is_none()) {
@@ -306,7 +303,7 @@ impl Broker {
         };
         for handle in handles {
             // One that has ended meanwhile needs nothing.
-            let _ = std::thread::Builder::new().name("ending".into()).spawn(move || handle.ask(Ask::Stop));
+            let _ = std::thread::Builder::new().name("ending".into()).spawn(move || handle.ask(Ask::Leave));
         }
         let until = Instant::now() + self.setting.bounds.stop_grace + Duration::from_secs(3);
         let mut running = self.running();
@@ -337,8 +334,7 @@ impl Broker {
         let newest = ids_in(dir).into_iter().rev().take(SESSIONS_LOOKED_AT);
         let mut snapshots = newest.filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok());
         let last = snapshots.find(|snapshot| snapshot.task.as_ref() == Some(task))?;
-        let is_cut = last.ended.as_ref().is_some_and(|ended| ended.reason == EndReason::Terminated);
-        (last.agent == *agent && last.can_load && is_cut).then_some(last.id)
+        (last.agent == *agent && last.can_load && last.is_cut_short).then_some(last.id)
     }
 
     fn native_id(&self, before: SessionId) -> Result<String, NotBegun> {

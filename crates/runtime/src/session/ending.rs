@@ -60,6 +60,7 @@ impl Running {
         self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
         self.start.recorder.note("session.ended", fields, self.moment())?;
+        self.is_end_noted = true;
         self.start.recorder.close(data.reason.as_str(), self.moment())
     }
 
@@ -83,10 +84,14 @@ impl Running {
         evidence.clue()
     }
 
-    /// The ledger cannot be written: the agent is ended, and nothing more is said.
+    /// Something could not be recorded: the agent is ended, and nothing more is done. Its end is recorded where at least that can be.
     pub(super) fn abandon(&mut self, why: &str) {
         self.stop_harness();
         let ended = Ended::new(ProcessEnd::Lost(format!("the ledger could not be written: {why}")));
-        self.ended.get_or_insert_with(|| ended.classify());
+        let data = self.ended.get_or_insert_with(|| ended.classify()).clone();
+        let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
+        if !self.is_end_noted && self.start.recorder.note("session.ended", fields, self.moment()).is_ok() {
+            let _ = self.start.recorder.close(data.reason.as_str(), self.moment());
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What an agent tells, as inputs of the machine; and what passes by, for whoever follows.
 
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use baton_core::protocol::scan::Found;
@@ -28,7 +29,7 @@ impl Running {
             self.watch_silence();
             return Ok(());
         }
-        match told.bounded() {
+        match told {
             Told::Ready(ready) => {
                 self.start.recorder.note("session.ready", ready_fields(&ready), self.moment())?;
                 let snapshot = &mut self.start.snapshot;
@@ -60,6 +61,8 @@ impl Running {
                 self.last_tool = Some(call.name.clone());
                 // The asking is complete; what comes of it is after the end of this stream.
                 let fields = json!({"callId": call.call_id, "toolName": call.name});
+                let arguments = Some(&call.arguments).filter(|arguments| is_small(arguments));
+                self.stream_event("tool_call_delta", &with(&fields, "arguments", json!(arguments)));
                 self.stream_event("tool_call_completed", &fields);
                 self.decide(Input::ToolRequested { call })?;
             }
@@ -82,8 +85,10 @@ impl Running {
                 self.stream_event("metadata", &json!({"usage": usage}));
                 self.usage = Some(usage);
             }
+            Told::Status(text) => self.stream_event("status", &json!({"message": text})),
             Told::TurnEnded { stop, usage } => {
                 self.overhear_end();
+                self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&stop);
                 let usage = usage.or_else(|| self.usage.take());
                 self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
                 let end = StreamEnd::Completed { is_tree_changed: self.is_tree_changed() };
@@ -109,10 +114,10 @@ impl Running {
                 let fields = json!({"what": what, "raw": raw});
                 let _ = self.start.transcript.put(self.start.clock.now(), "unknown", object(fields));
             }
-            Told::Closed => {
+            Told::Closed(what) => {
                 // Its end may be a moment behind: then it says more.
                 if !self.is_stopping && self.harness.is_some() {
-                    self.closed = Some(Instant::now() + CLOSED_GRACE);
+                    self.closed.get_or_insert((Instant::now() + CLOSED_GRACE, what));
                 }
             }
             Told::Exited(exit) => self.end(*exit)?,
@@ -166,6 +171,7 @@ impl Running {
             };
             self.decide(Input::ToolRequested { call })?;
         }
+        self.tell_of_tool(seen);
         let Some(run) = self.machine.run_of(&seen.call_id).cloned() else { return Ok(()) };
         let (id, name) = (run.run_id, run.tool_name);
         let is_begun =
@@ -193,6 +199,21 @@ impl Running {
             self.decide(Input::ToolCompleted { run: id, status, error })?;
         }
         Ok(())
+    }
+
+    /// What is new of a tool that the agent runs.
+    fn tell_of_tool(&mut self, seen: &ToolSeen) {
+        let status = match seen.progress {
+            Some(Progress::Announced) => Some("pending"),
+            Some(Progress::Running) => Some("running"),
+            // Its end is told by what is for that.
+            Some(Progress::Succeeded | Progress::SaysNo) => return,
+            None => None,
+        };
+        let arguments = seen.arguments.as_ref().filter(|arguments| is_small(arguments));
+        let fields =
+            json!({"callId": seen.call_id, "toolName": seen.name, "arguments": arguments, "status": status});
+        self.stream_event("tool_call_delta", &Value::Object(object(fields)));
     }
 
     /// Says that the stream is over. That is recorded with the decision that follows.
@@ -230,6 +251,14 @@ impl Running {
             }),
         );
     }
+}
+
+fn with(fields: &Value, name: &str, value: Value) -> Value {
+    let mut all = object(fields.clone());
+    if !value.is_null() {
+        all.insert(name.to_owned(), value);
+    }
+    Value::Object(all)
 }
 
 fn ready_fields(ready: &Ready) -> Map<String, Value> {

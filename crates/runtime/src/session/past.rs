@@ -1,7 +1,6 @@
 //! Sessions as the ledger has them: what they came to, and the ends of those that a death of Baton cut short.
 
 use std::path::Path;
-use std::time::Duration;
 
 use baton_core::ids::{SessionId, TraceId};
 use baton_core::session::{EndReason, Ended, ProcessEnd, SessionEvent, View};
@@ -18,11 +17,9 @@ use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::SESSION_VARIABLE;
 use crate::engine::{Engine, Fault};
+use crate::limits::OUTLIVED_GRACE;
 use crate::process::end_leftovers;
 use crate::work::ending_of;
-
-/// What a process that outlived Baton gets to end by itself.
-const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The cause of an attempt that ended because Baton did.
 pub const BATON_DIED: &str = "baton_died";
@@ -95,7 +92,7 @@ fn end_one(engine: &Engine, mut snapshot: Snapshot, folder: &Path) -> Result<(),
         leader.map(|leader| kill_process_group(leader, signal));
     };
     signal(Signal::TERM);
-    end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVER_GRACE);
+    end_leftovers(SESSION_VARIABLE, &id.to_string(), OUTLIVED_GRACE);
     signal(Signal::KILL);
     let _ = std::fs::remove_dir_all(tmp_of(id));
     let bound = snapshot
@@ -117,6 +114,7 @@ fn end_one(engine: &Engine, mut snapshot: Snapshot, folder: &Path) -> Result<(),
         recorder.note("session.ended", fields, ground.clock.moment())?;
         recorder.close(data.reason.as_str(), ground.clock.moment())?;
         (snapshot.ended, snapshot.ended_at) = (Some(data), Some(ground.clock.now()));
+        snapshot.is_cut_short = true;
         snapshot.continued = (recorder.trace() != snapshot.trace).then(|| recorder.trace());
         snapshot.save(folder).map_err(Fault::files(folder.display().to_string()))?;
     }

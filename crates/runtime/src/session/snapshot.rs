@@ -48,6 +48,9 @@ pub struct Snapshot {
     /// What keeps the programs of its tools in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
+    /// Whether Baton's own end was its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_short: bool,
     /// The session that this one goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<SessionId>,
@@ -98,6 +101,7 @@ impl Snapshot {
             can_load: false,
             mode: None,
             wall: None,
+            is_cut_short: false,
             resumes: None,
             ended_at: None,
             ended: None,

@@ -11,15 +11,21 @@ use crate::harness::Failure;
 
 impl Running {
     /// Asks the agent to end its turn, and waits for that within its time.
-    pub(super) fn cancel(&mut self) -> Result<(), String> {
+    pub(super) fn cancel(&mut self) -> Result<Result<(), String>, AppendError> {
         if self.machine.kind() != StateKind::CallingLlm {
-            return Err(format!("a session in {} has no turn to cancel", self.machine.kind()));
+            return Ok(Err(format!("a session in {} has no turn to cancel", self.machine.kind())));
+        }
+        // Whoever waits for a yes would not end the turn before it has an answer.
+        let asked: Vec<String> = self.machine.permissions().iter().map(|asked| asked.id.clone()).collect();
+        for id in asked {
+            let by = "baton".to_owned();
+            self.decide(Input::PermissionAnswered { id, answer: Answer::Canceled, by })?;
         }
         if let Some(harness) = &mut self.harness {
             harness.cancel();
         }
         self.cancelled.get_or_insert_with(|| Instant::now() + self.start.deadlines.cancel);
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Ends the agent for what it did or did not do; that was said before.
@@ -59,7 +65,7 @@ impl Running {
         let retry = self.retry.as_ref().map(|(at, _)| until(at));
         let permission = self.permissions.iter().map(|(at, _)| until(at)).min();
         let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
-        let closed = self.closed.map(|at| at.saturating_duration_since(Instant::now()));
+        let closed = self.closed.map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
         let said = self.start.transcript.due().map(|at| at.saturating_duration_since(Instant::now()));
         let all = [retry, permission, silence, closed, cancelled, said];
@@ -84,8 +90,8 @@ impl Running {
             self.condemn();
         }
         let is_silent = self.silence.is_some_and(|(at, _)| at <= Instant::now());
-        if self.closed.take_if(|at| is_silent || *at <= Instant::now()).is_some() {
-            let message = "the agent closed its output";
+        if let Some((_, what)) = self.closed.take_if(|(at, _)| is_silent || *at <= Instant::now()) {
+            let message = format!("the agent closed its {what}");
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
             self.condemn();
         }

@@ -20,7 +20,7 @@ use crate::engine::{Engine, Fault};
 use crate::limits::NOTICES_MAX;
 use crate::occupancy::{Occupancy, WorkspaceGuard};
 use crate::scheduler::Wake;
-use crate::session::{Begin, Bound, Broker, NotBegun, Signals, token};
+use crate::session::{Ask, Begin, Bound, Broker, NotBegun, Signals, token};
 
 pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
@@ -107,8 +107,8 @@ impl Crew {
         let spec = spec.ok_or_else(|| NotBegun::UnknownAgent(agent.clone()))?;
         let id = self.broker.new_id();
         let place = self.place(task, spec.worktree, id)?;
-        let claimed = self.engine.claim(task, agent, None, token(id))?;
         let trace = self.engine.task(task)?.0.trace;
+        let claimed = self.engine.claim(task, agent, None, token(id))?;
         let bound = Bound { task: task.clone(), run: claimed.run, fence: claimed.lease.fence, trace };
         let resumes = self.broker.resumable(task, agent);
         let attempt = Arc::new(Attempt::new(bound.clone(), agent.clone(), id));
@@ -129,7 +129,7 @@ impl Crew {
                     return Err(why.into());
                 }
             };
-        attempt.set_live(live);
+        attempt.set_live(live.clone());
         self.attempts().insert(task.clone(), attempt.clone());
         let (crew, working) = (self.clone(), attempt.clone());
         let work = move || {
@@ -140,9 +140,12 @@ impl Crew {
             crew.wake.wake();
         };
         if let Err(error) = std::thread::Builder::new().name("attempt".into()).spawn(work) {
-            attempt.stop();
             self.attempts().remove(task);
-            return Err(NotBegun::Io(self.workspace.dir().to_owned(), error).into());
+            // One that has ended meanwhile needs nothing.
+            let _ = live.handle.ask(Ask::Stop);
+            let why = NotBegun::Io(self.workspace.dir().to_owned(), error);
+            self.give_back(&attempt, &why)?;
+            return Err(why.into());
         }
         Ok(attempt)
     }

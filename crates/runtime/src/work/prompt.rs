@@ -54,11 +54,14 @@ fn instructions(task: &Task, papers: &Papers, spec: &AgentSpec) -> String {
     text
 }
 
+/// As it stands it is no signal: an agent that repeats what it was told has said nothing.
+const REASONS: &str = "completed|blocked|error";
+
 fn how_to_end(task: &Task, spec: &AgentSpec) -> String {
     if spec.exit_protocol {
         return format!(
-            "End with this JSON object on a line of its own, with exit_reason completed, blocked or error: \
-             {{\"protocol\":\"{PROTOCOL}\",\"version\":\"1.0.0\",\"phase_completed\":\"{}\",\"exit_reason\":\"completed\"}}",
+            "End with this JSON object on a line of its own, with one of the three words as its exit_reason: \
+             {{\"protocol\":\"{PROTOCOL}\",\"version\":\"1.0.0\",\"phase_completed\":\"{}\",\"exit_reason\":\"{REASONS}\"}}",
             task.phase
         );
     }

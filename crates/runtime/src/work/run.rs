@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Crew, prompt};
 use crate::engine::{Fault, From};
-use crate::harness::AgentSpec;
+use crate::harness::{AgentSpec, cut_short};
 use crate::limits::{ATTEMPT_LOOK, LEASE_LOOK};
 use crate::session::{Ask, Bound, Live, Next, token};
 
@@ -85,6 +85,8 @@ enum Watched {
     Finished,
     /// The turn is over, and what went wrong in it stays.
     Erred(SessionError),
+    /// The turn did not come to an end of its own, and there is no report.
+    CutShort(&'static str),
     /// The session ended by itself.
     Gone,
     Stopped,
@@ -173,10 +175,12 @@ impl Attempt {
             return RunEnd { outcome: Outcome::Failed, why: None, termination: None };
         };
         let watched = self.watch(crew, spec, &live);
-        if !matches!(watched, Watched::Gone) {
-            // One that has ended meanwhile needs nothing.
-            let _ = live.handle.ask(Ask::Stop);
-        }
+        // One that has ended meanwhile needs nothing.
+        let _ = match watched {
+            Watched::Gone => Ok(()),
+            Watched::Leaving => live.handle.ask(Ask::Leave),
+            _ => live.handle.ask(Ask::Stop),
+        };
         let ended = self.wait_for_session();
         let end = self.judge(crew, spec, watched, ended.as_ref());
         crew.tidy(&self.bound.task);
@@ -222,6 +226,10 @@ impl Attempt {
                 return Watched::Erred(error);
             }
             let Ok((task, papers)) = crew.engine.task(&self.bound.task) else { return Watched::Lost };
+            let cut = cut_short(&live.handle.stop_reason()).filter(|_| is_prompted && !self.has_word(&task));
+            if let Some(why) = cut {
+                return Watched::CutShort(why);
+            }
             let parts = match (is_prompted, is_reminded) {
                 (false, _) => prompt::first(&task, &papers, spec),
                 (true, false) if !self.has_word(&task) => prompt::reminder(&task, spec),
@@ -302,12 +310,7 @@ impl Attempt {
         {
             match self.submit(crew, &signal) {
                 Ok(()) => {
-                    let outcome = match signal.exit_reason {
-                        ExitReason::Completed => Outcome::Done,
-                        ExitReason::Blocked => Outcome::Blocked,
-                        ExitReason::Error => Outcome::Failed,
-                    };
-                    return end(outcome, signal.notes.clone());
+                    return end(outcome_of(signal.exit_reason), signal.notes.clone());
                 }
                 Err(why) => crew.notice(format!("{}: the exit signal was refused: {why}", self.bound.task)),
             }
@@ -340,6 +343,9 @@ impl Attempt {
             Watched::Erred(_) if ended.is_some_and(|data| data.reason == EndReason::Error) => {
                 ending_of(ended)
             }
+            Watched::CutShort(why) => {
+                (Ending::Failed { cause: why.to_owned() }, Outcome::Failed, Some(why.to_owned()))
+            }
             Watched::Erred(error) => {
                 (Ending::Failed { cause: error.message.clone() }, Outcome::Failed, Some(error.message))
             }
@@ -361,10 +367,19 @@ impl Attempt {
             result: None,
             termination: ended.and_then(|data| serde_json::to_value(data).ok()).unwrap_or(Value::Null),
         };
-        if let Err(fault) = crew.engine.session_end(&session_ended) {
-            crew.notice(format!("{}: the end of its session was not taken in: {fault}", self.bound.task));
+        match crew.engine.session_end(&session_ended) {
+            Ok(_) => end(outcome, why),
+            // What came of it is for nobody any more.
+            Err(Fault::Refused(_)) => {
+                let (outcome, why) = self.left(crew);
+                end(outcome, why)
+            }
+            Err(fault) => {
+                let why = format!("the end of its session was not taken in: {fault}");
+                crew.notice(format!("{}: {why}", self.bound.task));
+                end(Outcome::Lost, Some(why))
+            }
         }
-        end(outcome, why)
     }
 
     /// What became of a task whose lease is gone: the agent may have ended its phase itself.
@@ -375,6 +390,7 @@ impl Attempt {
             task.said.signal.as_ref().filter(|_| is_own).map(|signal| signal.next_phase)
         });
         match signalled.ok().flatten() {
+            // An error blocks the task as well.
             Some(Phase::Blocked) => (Outcome::Blocked, None),
             Some(_) => (Outcome::Done, None),
             None => (Outcome::Lost, Some("the lease is not this attempt's any more".to_owned())),
@@ -392,6 +408,15 @@ impl Attempt {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an exit signal says of the attempt.
+fn outcome_of(reason: ExitReason) -> Outcome {
+    match reason {
+        ExitReason::Completed => Outcome::Done,
+        ExitReason::Blocked => Outcome::Blocked,
+        ExitReason::Error => Outcome::Failed,
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+mod acp;
 mod agent;
 mod beats;
 mod ci;

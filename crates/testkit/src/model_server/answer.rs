@@ -43,7 +43,9 @@ fn call_id() -> String {
 /// The words of a text, each with what follows it.
 fn words(reply: &Reply) -> Vec<String> {
     match reply {
-        Reply::Text(text) | Reply::Thought(text) => text.split_inclusive(' ').map(str::to_owned).collect(),
+        Reply::Text(text) | Reply::Thought(text) | Reply::Stopped(_, text) => {
+            text.split_inclusive(' ').map(str::to_owned).collect()
+        }
         Reply::Slow => (1..=100).map(|n| format!("{n} ")).collect(),
         Reply::Call(..) | Reply::Fault(_) => Vec::new(),
     }
@@ -70,7 +72,7 @@ fn chunks(reply: &Reply) -> Vec<Value> {
     if matches!(reply, Reply::Thought(_)) {
         all.push(chunk(json!({"content": "thought"}), Value::Null));
     }
-    let mut finish = "stop";
+    let mut finish = if let Reply::Stopped(reason, _) = reply { reason } else { "stop" };
     if let Reply::Call(name, arguments) = reply {
         finish = "tool_calls";
         let call = |fields: Value| chunk(json!({"tool_calls": [fields]}), Value::Null);
@@ -105,7 +107,7 @@ fn blocks(reply: &Reply) -> Vec<Value> {
         all.push(json!({"type": "content_block_stop", "index": index}));
         index += 1;
     };
-    let mut stop = "end_turn";
+    let mut stop = if let Reply::Stopped(reason, _) = reply { reason } else { "end_turn" };
     let text = |word: String| json!({"type": "text_delta", "text": word});
     match reply {
         Reply::Thought(_) => {
@@ -121,7 +123,7 @@ fn blocks(reply: &Reply) -> Vec<Value> {
             let start = json!({"type": "tool_use", "id": call_id(), "name": name, "input": {}});
             block(&mut all, start, vec![part(first), part(second)]);
         }
-        Reply::Text(_) | Reply::Slow | Reply::Fault(_) => {
+        Reply::Text(_) | Reply::Stopped(..) | Reply::Slow | Reply::Fault(_) => {
             let start = json!({"type": "text", "text": ""});
             block(&mut all, start, words(reply).into_iter().map(text).collect());
         }

@@ -8,6 +8,7 @@
 //! | `run COMMAND` | a call of the tool that runs commands |
 //! | `call NAME JSON` | a call of that tool with these arguments, sound or not |
 //! | `complete` | a call of the tool whose name ends in `report_completion` |
+//! | `stop REASON TEXT` | the text, and that reason for its end |
 //! | `slow` | a hundred words, twenty a second |
 //! | `fail-STATUS N`, `refuse-401` | that status, N times (once); for ever |
 //! | `limit-429 SECONDS` | a limit that ends in so many seconds, once |
@@ -26,6 +27,8 @@ use super::tools;
 pub(super) enum Reply {
     Text(String),
     Thought(String),
+    /// Why it ends, and what it says before.
+    Stopped(String, String),
     /// A hundred words, in their time.
     Slow,
     /// A tool's name and its arguments as they are sent.
@@ -57,6 +60,7 @@ const WORDS: &[&str] = &[
     "run",
     "call",
     "complete",
+    "stop",
     "slow",
     "refuse-401",
     "limit-429",
@@ -125,6 +129,10 @@ fn reply(line: &str, offered: &[tools::Tool]) -> Reply {
                     (tool.name.clone(), hidden)
                 }),
             })
+        }
+        "stop" => {
+            let (reason, text) = rest.split_once(' ').unwrap_or((rest, ""));
+            Reply::Stopped(reason.to_owned(), text.to_owned())
         }
         "slow" => Reply::Slow,
         "refuse-401" => Reply::Fault(Fault::Status { status: 401, retry_after: None }),

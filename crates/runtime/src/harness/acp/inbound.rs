@@ -4,40 +4,51 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, SessionNotification, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus,
     ToolCallUpdate, ToolKind,
 };
-use serde_json::{Map, Value};
+use baton_core::session::Cause;
+use serde_json::{Map, Value, json};
 
-use crate::harness::{Progress, Told, ToolSeen};
-
-/// Longest part of something unknown that is kept, in bytes.
-const RAW_BYTES_MAX: usize = 4096;
+use super::desk::Desk;
+use crate::harness::bounds::{beginning, is_simple};
+use crate::harness::{Failure, Progress, Told, ToolSeen};
+use crate::limits::AGENT_VALUES_MAX;
 
 /// How a turn may end, as the protocol has it.
 const STOP_REASONS: &[&str] = &["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
+
+/// A request that is not taken, as JSON-RPC has it.
+const INVALID_REQUEST: i32 = -32600;
 
 /// What a line turned out to be.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) told: Option<Told>,
     pub(super) for_library: Option<String>,
+    /// What the agent is answered at once.
+    pub(super) answer: Option<String>,
 }
 
 impl Sorted {
     fn told(told: Told) -> Self {
-        Sorted { told: Some(told), for_library: None }
+        Sorted { told: Some(told), ..Sorted::default() }
     }
 
     fn noise(what: &'static str, line: &[u8]) -> Self {
-        Sorted::told(Told::Noise { what, raw: part(line) })
+        Sorted::told(Told::Noise { what, raw: beginning(line) })
     }
 
     fn unknown(what: &'static str, line: &[u8]) -> Self {
-        Sorted::told(Told::Unknown { what, raw: part(line) })
+        Sorted::told(Told::Unknown { what, raw: beginning(line) })
     }
 }
 
-pub(super) fn sort(line: &[u8]) -> Sorted {
+pub(super) fn sort(line: &[u8], desk: &Desk) -> Sorted {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Sorted::default();
+    }
+    if !is_simple(line) {
+        let message =
+            format!("the agent sent a message of more than {AGENT_VALUES_MAX} values, which is none");
+        return Sorted::told(Told::Broken(Failure::of(Cause::Protocol, message)));
     }
     let Ok(Value::Object(mut message)) = serde_json::from_slice::<Value>(line) else {
         return Sorted::noise("a line that is no message", line);
@@ -49,24 +60,39 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
             match serde_json::from_value::<SessionNotification>(params) {
                 Ok(notification) => translate(notification.update).map_or_else(
                     || Sorted::unknown("an update", line),
-                    |told| Sorted { told, for_library: None },
+                    |told| Sorted { told, ..Sorted::default() },
                 ),
                 Err(_) => Sorted::unknown("an update", line),
             }
         }
         (Some(_), false) => Sorted::unknown("a notification", line),
-        // The library answers what it does not know.
-        (Some(_), true) => Sorted { told: None, for_library: text(line) },
+        (Some(_), true) => match desk.admit(&message["id"], line.len()) {
+            // The library answers what it does not know.
+            Ok(()) => Sorted { for_library: text(line), ..Sorted::default() },
+            Err(why) => Sorted { answer: Some(refusal(&message["id"], &why)), ..Sorted::default() },
+        },
+        (None, true) if !desk.is_awaited(&message["id"]) => Sorted::unknown("an answer to nothing", line),
         (None, true) => {
+            let is_bad = message.get("error").is_some_and(|error| !error.is_null());
+            let line = match message.contains_key("result") && message.contains_key("error") {
+                // Some say that there is no error; one that says both has failed.
+                true => {
+                    message.remove(if is_bad { "result" } else { "error" });
+                    Value::Object(message.clone()).to_string().into_bytes()
+                }
+                false => line.to_vec(),
+            };
+            let line = line.as_slice();
             let stop =
                 message.get("result").and_then(|result| result.get("stopReason")).and_then(Value::as_str);
             match stop.filter(|stop| !STOP_REASONS.contains(stop)) {
-                None => Sorted { told: usage(&message), for_library: text(line) },
+                None => Sorted { told: usage(&message), for_library: text(line), ..Sorted::default() },
                 // The turn ended, and ended well as far as anyone can tell.
                 Some(_) => {
                     let told = Sorted::unknown("a stop reason", line).told;
                     message["result"]["stopReason"] = "end_turn".into();
-                    Sorted { told, for_library: Some(Value::Object(message).to_string()) }
+                    let for_library = Some(Value::Object(message).to_string());
+                    Sorted { told, for_library, ..Sorted::default() }
                 }
             }
         }
@@ -74,9 +100,8 @@ pub(super) fn sort(line: &[u8]) -> Sorted {
     }
 }
 
-/// As much of a line as is kept of what nobody understands.
-fn part(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(RAW_BYTES_MAX)]).into_owned()
+fn refusal(id: &Value, why: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": INVALID_REQUEST, "message": why}}).to_string()
 }
 
 /// What a turn used, where its end says so.
@@ -102,10 +127,12 @@ fn translate(update: SessionUpdate) -> Option<Option<Told>> {
         SessionUpdate::ToolCall(call) => Some(Told::Tool(announced(call))),
         SessionUpdate::ToolCallUpdate(update) => Some(Told::Tool(updated(update))),
         SessionUpdate::UsageUpdate(usage) => serde_json::to_value(usage).ok().map(Told::Usage),
+        SessionUpdate::CurrentModeUpdate(update) => {
+            Some(Told::Status(format!("the agent is in mode {}", update.current_mode_id)))
+        }
         SessionUpdate::UserMessageChunk(_)
         | SessionUpdate::Plan(_)
         | SessionUpdate::AvailableCommandsUpdate(_)
-        | SessionUpdate::CurrentModeUpdate(_)
         | SessionUpdate::ConfigOptionUpdate(_)
         | SessionUpdate::SessionInfoUpdate(_)
         | SessionUpdate::Notice(_)
@@ -176,9 +203,13 @@ fn output(content: &[ToolCallContent]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::UNKNOWN_BYTES_MAX;
 
+    /// Sorts a line of an agent that was asked for everything from 0 to 9.
     fn of(line: &str) -> Sorted {
-        sort(line.as_bytes())
+        let desk = Desk::default();
+        (0..10).for_each(|id| desk.sent(&format!(r#"{{"id":{id},"method":"m"}}"#)));
+        sort(line.as_bytes(), &desk)
     }
 
     #[track_caller]
@@ -200,7 +231,7 @@ mod tests {
         }
         assert!(of("  ").told.is_none());
         let long = of(&"x".repeat(100_000));
-        assert!(matches!(long.told, Some(Told::Noise { raw, .. }) if raw.len() == RAW_BYTES_MAX));
+        assert!(matches!(long.told, Some(Told::Noise { raw, .. }) if raw.len() == UNKNOWN_BYTES_MAX));
     }
 
     #[test]
@@ -251,5 +282,27 @@ mod tests {
         ] {
             assert_eq!(of(line).for_library.as_deref(), Some(line));
         }
+    }
+
+    #[test]
+    fn answers_that_say_both_or_answer_nothing_confuse_nobody() {
+        let both = of(r#"{"id":1,"result":null,"error":{"code":1,"message":"no"}}"#).for_library.unwrap();
+        assert_eq!(both, r#"{"error":{"code":1,"message":"no"},"id":1}"#);
+        let good = of(r#"{"id":1,"result":{"a":1},"error":null}"#).for_library.unwrap();
+        assert_eq!(good, r#"{"id":1,"result":{"a":1}}"#);
+        let stray = of(r#"{"id":77,"result":{}}"#);
+        assert!(matches!(stray.told, Some(Told::Unknown { what: "an answer to nothing", .. })));
+        assert_eq!(stray.for_library, None);
+    }
+
+    #[test]
+    fn what_is_too_much_is_answered_at_once_or_ends_the_agent() {
+        let desk = Desk::default();
+        let line = br#"{"id":5,"method":"fs/read_text_file"}"#;
+        assert!(sort(line, &desk).for_library.is_some());
+        let again: Value = serde_json::from_str(&sort(line, &desk).answer.unwrap()).unwrap();
+        assert_eq!((&again["id"], &again["error"]["code"]), (&json!(5), &json!(INVALID_REQUEST)));
+        let many = format!(r#"{{"method":"session/update","params":[{}0]}}"#, "0,".repeat(AGENT_VALUES_MAX));
+        assert!(matches!(sort(many.as_bytes(), &desk).told, Some(Told::Broken(_))));
     }
 }

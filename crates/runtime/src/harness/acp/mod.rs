@@ -4,17 +4,21 @@
 //! from it, updates are translated right here (so that a flood of them is held back by whoever listens), and requests and answers go through it.
 //! The library runs in a thread of its own; [`AcpHarness`] sends it what is asked.
 
+mod desk;
 mod inbound;
 mod serving;
 mod talk;
 mod terminals;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use baton_core::session::{Answer, Cause};
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::SinkExt as _;
+use futures::channel::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded};
 
+use self::desk::Desk;
+use self::inbound::Sorted;
 use self::talk::{Command, Talk};
 use super::{Failure, Harness, Told};
 use crate::agent::{Agent, Heard, Launch, NotWritten, RotatingFile};
@@ -74,7 +78,7 @@ pub struct AcpHarness {
 }
 
 /// Where lines for the library go, until there are none any more.
-type Incoming = Arc<Mutex<Option<UnboundedSender<std::io::Result<String>>>>>;
+type Incoming = Arc<Mutex<Option<Sender<std::io::Result<String>>>>>;
 
 impl AcpHarness {
     /// Starts an agent and the conversation with it. What it tells begins with `Ready` or `Broken` and ends with `Exited`.
@@ -84,19 +88,25 @@ impl AcpHarness {
         tell: impl Fn(Told) + Send + Sync + 'static,
     ) -> std::io::Result<AcpHarness> {
         let tell: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(tell);
-        let (to_library, incoming) = unbounded();
+        // One at a time: the library would keep however many there are.
+        let (to_library, incoming) = channel(0);
         let to_library: Incoming = Arc::new(Mutex::new(Some(to_library)));
+        let desk = Arc::<Desk>::default();
+        let to_agent = Arc::<OnceLock<Agent>>::default();
         let (commands, asked) = unbounded();
         let agent = Agent::start(launch, {
-            let (tell, wire) = (tell.clone(), setup.wire.clone());
+            let wire = setup.wire.clone();
+            let ear = Ear { to_library, to_agent: to_agent.clone(), desk: desk.clone(), tell: tell.clone() };
             move |heard| {
                 if let (Heard::Line(line), Some(wire)) = (&heard, &wire) {
                     wire.keep("<", line);
                 }
-                listen(heard, &to_library, &*tell);
+                ear.hear(heard);
             }
         })?;
-        start_library(agent.clone(), setup, incoming, asked, tell)?;
+        to_agent.get_or_init(|| agent.clone());
+        let talk = Talk { agent: agent.clone(), setup, tell, desk };
+        start_library(talk, incoming, asked)?;
         Ok(AcpHarness { agent, commands })
     }
 
@@ -107,14 +117,11 @@ impl AcpHarness {
 }
 
 fn start_library(
-    agent: Agent,
-    setup: Setup,
-    incoming: UnboundedReceiver<std::io::Result<String>>,
+    talk: Talk,
+    incoming: Receiver<std::io::Result<String>>,
     asked: UnboundedReceiver<Command>,
-    tell: Arc<dyn Fn(Told) + Send + Sync>,
 ) -> std::io::Result<()> {
-    let stopping = agent.clone();
-    let talk = Talk { agent, setup, tell };
+    let stopping = talk.agent.clone();
     let run = move || futures::executor::block_on(talk.run(incoming, asked));
     let started = std::thread::Builder::new().name("acp".into()).spawn(run);
     if started.is_err() {
@@ -124,30 +131,49 @@ fn start_library(
 }
 
 /// Sorts what comes from the process: to the library, or straight to whoever listens.
-fn listen(heard: Heard, to_library: &Incoming, tell: &(dyn Fn(Told) + Send + Sync)) {
-    let close = || drop(to_library.lock().unwrap_or_else(PoisonError::into_inner).take());
-    match heard {
-        Heard::Line(line) => {
-            let sorted = inbound::sort(&line);
-            sorted.told.into_iter().for_each(tell);
-            if let (Some(line), Some(library)) =
-                (sorted.for_library, &*to_library.lock().unwrap_or_else(PoisonError::into_inner))
-            {
-                let _ = library.unbounded_send(Ok(line));
+struct Ear {
+    to_library: Incoming,
+    /// For what is answered before the library sees it: set once the process has started.
+    to_agent: Arc<OnceLock<Agent>>,
+    desk: Arc<Desk>,
+    tell: Arc<dyn Fn(Told) + Send + Sync>,
+}
+
+impl Ear {
+    fn hear(&self, heard: Heard) {
+        let tell = &self.tell;
+        match heard {
+            Heard::Line(line) => {
+                let Sorted { told, for_library, answer } = inbound::sort(&line, &self.desk);
+                drop(line);
+                told.into_iter().for_each(|told| tell(told));
+                if let Some(answer) = answer {
+                    // One that does not read gets none.
+                    let _ = self.to_agent.wait().write(format!("{answer}\n").as_bytes());
+                }
+                if let (Some(line), Some(library)) = (for_library, &mut *self.library()) {
+                    // Waits for its turn; where nobody takes it any more the conversation is over.
+                    let _ = futures::executor::block_on(library.send(Ok(line)));
+                }
+            }
+            Heard::TooLong(bytes) => {
+                let message = format!("the agent sent a line of {bytes} bytes, which is no message");
+                tell(Told::Broken(Failure::of(Cause::Protocol, message)));
+            }
+            Heard::Closed => {
+                self.library().take();
+                tell(Told::Closed("output"));
+            }
+            Heard::Deaf => tell(Told::Closed("input")),
+            Heard::Ended(exit) => {
+                self.library().take();
+                tell(Told::Exited(exit));
             }
         }
-        Heard::TooLong(bytes) => {
-            let message = format!("the agent sent a line of {bytes} bytes, which is no message");
-            tell(Told::Broken(Failure::of(Cause::Protocol, message)));
-        }
-        Heard::Closed => {
-            close();
-            tell(Told::Closed);
-        }
-        Heard::Ended(exit) => {
-            close();
-            tell(Told::Exited(exit));
-        }
+    }
+
+    fn library(&self) -> MutexGuard<'_, Option<Sender<std::io::Result<String>>>> {
+        self.to_library.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

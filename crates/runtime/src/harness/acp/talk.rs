@@ -9,17 +9,18 @@ use agent_client_protocol::v1::schema::{
     FileSystemCapabilities, Implementation, InitializeRequest, KillTerminalRequest, LoadSessionRequest,
     McpServer as SchemaServer, McpServerStdio, NewSessionRequest, PermissionOption, PermissionOptionKind,
     PromptRequest, ReadTextFileRequest, ReleaseTerminalRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionConfigOption,
-    SessionConfigOptionValue, SessionId, SessionModeState, SetSessionConfigOptionRequest,
-    SetSessionModeRequest, TerminalOutputRequest, TextContent, WaitForTerminalExitRequest,
-    WriteTextFileRequest,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome,
+    SessionConfigOption, SessionConfigOptionValue, SessionId, SessionModeState,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, TerminalOutputRequest, TextContent,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent as AgentRole, Client, Error as RpcError, Lines};
 use baton_core::session::{Answer, Cause};
 use futures::StreamExt as _;
-use futures::channel::mpsc::UnboundedReceiver;
+use futures::channel::mpsc::{Receiver, UnboundedReceiver};
 
+use super::desk::Desk;
 use super::serving::Serving;
 use super::{Setup, inbound};
 use crate::agent::Agent;
@@ -44,22 +45,26 @@ pub(super) struct Talk {
     pub(super) agent: Agent,
     pub(super) setup: Setup,
     pub(super) tell: Arc<dyn Fn(Told) + Send + Sync>,
+    pub(super) desk: Arc<Desk>,
 }
 
 impl Talk {
     pub(super) async fn run(
         self,
-        incoming: UnboundedReceiver<std::io::Result<String>>,
+        incoming: Receiver<std::io::Result<String>>,
         asked: UnboundedReceiver<Command>,
     ) {
         let agent = self.agent.clone();
-        let wire = self.setup.wire.clone();
-        let outgoing = futures::sink::unfold((agent, wire), |(agent, wire), line: String| async move {
-            if let Some(wire) = &wire {
+        let (wire, desk) = (self.setup.wire.clone(), self.desk.clone());
+        let outgoing = futures::sink::unfold((agent, wire, desk), |to, mut line: String| async move {
+            let (agent, wire, desk) = &to;
+            if let Some(wire) = wire {
                 wire.keep(">", line.as_bytes());
             }
-            agent.write(format!("{line}\n").as_bytes()).map_err(std::io::Error::other)?;
-            Ok::<_, std::io::Error>((agent, wire))
+            desk.sent(&line);
+            line.push('\n');
+            agent.write(line.as_bytes()).map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>(to)
         });
         let pending = Pending::default();
         let serving = Serving::new(&self.setup);
@@ -183,9 +188,17 @@ impl Talk {
                 format!("the agent speaks version {} of the protocol, not 1", known.protocol_version);
             return Err(Failure::of(Cause::Protocol, message));
         }
+        let can_resume = known.agent_capabilities.session_capabilities.resume.is_some();
         let servers: Vec<SchemaServer> = self.setup.mcp_servers.iter().map(server).collect();
         let cwd = self.setup.cwd.clone();
         let (session, modes, options) = match &self.setup.load {
+            // Rather without its past: that is in the transcript already.
+            Some(native) if can_resume => {
+                let resume = ResumeSessionRequest::new(native.clone(), cwd).mcp_servers(servers);
+                let resumed =
+                    connection.send_request(resume).block_task().await.map_err(|error| failure(&error))?;
+                (SessionId::new(native.clone()), resumed.modes, resumed.config_options)
+            }
             Some(native) => {
                 let load = LoadSessionRequest::new(native.clone(), cwd).mcp_servers(servers);
                 let loaded =
@@ -204,7 +217,7 @@ impl Talk {
         }
         let mode = self.setup.mode.clone().or_else(|| modes.map(|modes| modes.current_mode_id.to_string()));
         let agent = known.agent_info.map(|info| format!("{} {}", info.name, info.version));
-        let can_load = known.agent_capabilities.load_session;
+        let can_load = known.agent_capabilities.load_session || can_resume;
         Ok((session.clone(), Ready { native_id: Some(session.to_string()), agent, can_load, mode }))
     }
 

@@ -211,7 +211,8 @@ impl Listener {
                 (self.tell)(Told::Unknown { what: "a line", raw: format!("{bytes} bytes in one line") });
             }
             // The process may live; its end is what counts.
-            Heard::Closed => {}
+            // A command that has read what it needs closes its input.
+            Heard::Closed | Heard::Deaf => {}
             Heard::Ended(exit) => self.end(exit),
         }
     }

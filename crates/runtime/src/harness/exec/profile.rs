@@ -3,10 +3,8 @@
 use serde_json::Value;
 
 use super::{claude::Claude, codex::Codex, gemini::Gemini};
+use crate::harness::bounds::{beginning, is_simple};
 use crate::harness::{Failure, Progress, Told, ToolSeen};
-
-/// Longest part of something unknown that is kept, in bytes.
-const RAW_BYTES_MAX: usize = 4096;
 
 /// The form of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,16 +20,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "claude" => Profile::Claude,
-            "codex" => Profile::Codex,
-            "gemini" => Profile::Gemini,
-            "plain" => Profile::Plain,
-            _ => return None,
-        })
-    }
-
     pub(super) fn reader(self) -> Box<dyn Reader> {
         match self {
             Profile::Claude => Box::new(Claude::default()),
@@ -86,15 +74,14 @@ pub(super) fn object(line: &[u8]) -> Result<Value, Vec<Read>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Err(Vec::new());
     }
-    match serde_json::from_slice::<Value>(line) {
+    match serde_json::from_slice::<Value>(if is_simple(line) { line } else { b"" }) {
         Ok(value) if value["type"].is_string() => Ok(value),
         _ => Err(vec![unknown("a line that is no message", line)]),
     }
 }
 
 pub(super) fn unknown(what: &'static str, line: &[u8]) -> Read {
-    let part = &line[..line.len().min(RAW_BYTES_MAX)];
-    Read::Told(Told::Unknown { what, raw: String::from_utf8_lossy(part).into_owned() })
+    Read::Told(Told::Unknown { what, raw: beginning(line) })
 }
 
 pub(super) fn text(text: impl Into<String>) -> Read {
@@ -198,13 +185,5 @@ pub(super) mod tests {
     #[test]
     fn text_is_text() {
         assert_eq!(shown(Profile::Plain, &["one", ""]), ["text one\n", "text \n"]);
-    }
-
-    #[test]
-    fn names_are_read() {
-        for (name, profile) in [("claude", Profile::Claude), ("plain", Profile::Plain)] {
-            assert_eq!(Profile::from_name(name), Some(profile));
-        }
-        assert_eq!(Profile::from_name("Claude"), None);
     }
 }

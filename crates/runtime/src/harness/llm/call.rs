@@ -13,6 +13,7 @@ use super::http::{Client, Refused};
 use super::{Api, Shared, anthropic, openai, sse};
 use crate::harness::{Failure, Told};
 use crate::limits::{LLM_ANSWER_BYTES_MAX, LLM_WAIT_MAX, LLM_WAIT_MIN};
+use crate::process::short;
 
 /// A request that is under way, or over.
 #[derive(Debug)]
@@ -74,6 +75,14 @@ impl Call {
         }
         (shared.tell)(Told::Text { text, is_thought });
         true
+    }
+
+    /// Does something unless it is over.
+    fn unless_over(&self, act: impl FnOnce()) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_over && !self.is_interrupted.load(Ordering::Acquire) {
+            act();
+        }
     }
 
     /// Waits, unless it is interrupted.
@@ -138,6 +147,8 @@ fn exchange(shared: &Shared, call: &Call, request: &Value) -> Result<Answer, Ref
         match refused.after.map(|after| after.max(LLM_WAIT_MIN)) {
             Some(after) if after <= patience => {
                 patience -= after;
+                let busy = format!("the model's server is busy and is asked again in {}", short(after));
+                call.unless_over(|| (shared.tell)(Told::Status(busy)));
                 call.wait(after);
                 if call.is_interrupted.load(Ordering::Acquire) {
                     return Err(refused);

@@ -4,19 +4,20 @@ use std::fmt;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use baton_core::session::Cause;
 use serde_json::Value;
 use ureq::Agent;
-use ureq::http::{HeaderMap, HeaderValue, Response, Uri};
+use ureq::http::{HeaderValue, Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::{Api, Key, LlmSetup};
 use crate::clock::{Clock as _, SystemClock};
 use crate::harness::Failure;
 use crate::limits::{
-    LLM_CONNECT_TIMEOUT, LLM_ERROR_BYTES_MAX, LLM_MESSAGE_CHARS_MAX, WEBHOOK_HEAD_BYTES_MAX,
+    LLM_CONNECT_TIMEOUT, LLM_ERROR_BYTES_MAX, LLM_LIMIT_SECONDS_MAX, LLM_MESSAGE_CHARS_MAX,
+    WEBHOOK_HEAD_BYTES_MAX,
 };
 use crate::process::short;
 
@@ -128,7 +129,8 @@ impl Client {
     /// What an answer means that is none.
     fn judge(&self, answer: Response<ureq::Body>) -> Refused {
         let status = answer.status().as_u16();
-        let after = retry_after(answer.headers());
+        let after = answer.headers().get("Retry-After").and_then(|after| after.to_str().ok());
+        let after = after.and_then(|after| retry_after(after, SystemTime::now()));
         let mut body = Vec::new();
         // As much as there is of it.
         let _ = answer.into_body().into_reader().take(LLM_ERROR_BYTES_MAX).read_to_end(&mut body);
@@ -146,7 +148,7 @@ impl Client {
             401 | 403 => Failure::of(Cause::Auth, message),
             402 => Failure::of(Cause::Quota, message),
             429 if is_spent => Failure::of(Cause::Quota, message),
-            429 => {
+            429 | 503 | 529 if status == 429 || after.is_some() => {
                 // A limit that says when it ends is not tried before that.
                 let ends = |after: Duration| {
                     let ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
@@ -258,12 +260,17 @@ fn cut(text: &str) -> String {
     cut
 }
 
-/// In seconds; the form with a date is as good as none.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("Retry-After")?.to_str().ok()?;
-    let seconds: f64 = text.trim().parse().ok()?;
-    // A day is more than anybody waits for, and a number that a moment can be made of.
-    (0.0..=f64::MAX).contains(&seconds).then(|| Duration::from_secs_f64(seconds.min(86_400.0 * 40.0)))
+/// How long a server wants to be left alone: in seconds, or until a date.
+fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let after = match text.trim().parse::<f64>() {
+        Ok(seconds) => (0.0..=f64::MAX).contains(&seconds).then_some(seconds)?,
+        Err(_) => {
+            let until = httpdate::parse_http_date(text.trim()).ok()?;
+            until.duration_since(now).unwrap_or_default().as_secs_f64()
+        }
+    };
+    // More than anybody waits for, and a number that a moment can be made of.
+    Some(Duration::from_secs_f64(after.min(LLM_LIMIT_SECONDS_MAX)))
 }
 
 fn header(api: Api, key: &Key) -> Result<HeaderValue, ureq::http::header::InvalidHeaderValue> {
@@ -341,6 +348,19 @@ mod tests {
         }
         let broken = check("http://localhost/", Some("sk-hunter2\n")).unwrap();
         assert!(broken.contains("characters") && !broken.contains("hunter2"), "{broken}");
+    }
+
+    #[test]
+    fn a_wait_is_asked_for_in_seconds_or_until_a_date() {
+        let now = httpdate::parse_http_date("Fri, 31 Dec 1999 23:59:00 GMT").unwrap();
+        let seconds = |text: &str| retry_after(text, now).map(|after| after.as_secs());
+        assert_eq!(seconds(" 7"), Some(7));
+        assert_eq!(seconds("Fri, 31 Dec 1999 23:59:59 GMT"), Some(59));
+        assert_eq!(seconds("Fri, 31 Dec 1999 23:58:00 GMT"), Some(0), "it has passed");
+        assert_eq!(seconds("1e300"), Some(86_400 * 40));
+        for text in ["", "soon", "-1", "NaN", "Fri, 31 Dec 1999"] {
+            assert_eq!(seconds(text), None, "{text:?}");
+        }
     }
 
     #[test]
