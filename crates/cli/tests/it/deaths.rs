@@ -169,18 +169,29 @@ fn whatever_agents_write_costs_baton_little_memory() {
     let line = "head -c 40000000 /dev/zero | tr '\\0' x; echo";
     let flood = "yes 0123456789 | head -c 200000000 >&2";
     let many = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 4000000 /dev/zero | tr '\\0' x; echo; done";
+    // Messages as long as they may be, each the output of a tool; and one that is long by its values.
+    let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","#;
+    let long = format!(
+        r#"for n in 1 2 3 4 5 6; do printf '%s"content":[{{"type":"content","content":{{"type":"text","text":"' '{update}'; head -c 8000000 /dev/zero | tr '\0' x; echo '"}}}}]}}}}}}'; done; ok '{{"stopReason":"end_turn"}}'"#
+    );
+    let deep = format!(
+        r#"printf '%s"rawInput":[0' '{update}'; yes ,0 | tr -d '\n' | head -c 7900000; echo ']}}}}}}'"#
+    );
     let exec = |name: &str, what: &str| {
         format!(
             "[agents.{name}]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", '''cat > /dev/null; {what}''']\n"
         )
     };
-    let talker = "[agents.talker]\nharness = \"acp\"\ncommand = [\"sh\", \"agent.sh\"]\n";
-    let agents = [exec("line", line), exec("flood", flood), exec("many", many), talker.to_owned()].concat();
+    let acp = |name: &str| format!("[agents.{name}]\nharness = \"acp\"\ncommand = [\"sh\", \"{name}.sh\"]\n");
+    let agents = [exec("line", line), exec("flood", flood), exec("many", many)];
+    let agents = agents.into_iter().chain(["talker", "long", "deep"].map(acp)).collect::<String>();
     let home = Home::new();
-    let speaks = format!(
-        "case \"$line\" in *initialize*) ok '{{\"protocolVersion\":1,\"agentCapabilities\":{{}},\"authMethods\":[]}}' ;; *session/new*) ok '{{\"sessionId\":\"s\"}}' ;; *session/prompt*) {line} ;; esac"
-    );
-    fs::write(home.work().join("agent.sh"), agent(&speaks)).unwrap();
+    for (name, what) in [("talker", line), ("long", &long), ("deep", &deep)] {
+        let speaks = format!(
+            "case \"$line\" in *initialize*) ok '{{\"protocolVersion\":1,\"agentCapabilities\":{{}},\"authMethods\":[]}}' ;; *session/new*) ok '{{\"sessionId\":\"s\"}}' ;; *session/prompt*) {what} ;; esac"
+        );
+        fs::write(home.work().join(format!("{name}.sh")), agent(&speaks)).unwrap();
+    }
     fs::write(home.data().join("baton.toml"), agents).unwrap();
     let serving = Serving::start_with(&home, &["--no-dispatch"]);
     let turn = |agent: &str, prompt: &str| {
@@ -202,9 +213,9 @@ fn whatever_agents_write_costs_baton_little_memory() {
     // Counted anew from here.
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     let idle = memory(pid, "VmRSS");
-    for (agent, prompt) in
-        [("mock", &*"flood ".repeat(25)), ("flood", "go"), ("line", "go"), ("talker", "go"), ("many", "go")]
-    {
+    let floods = "flood ".repeat(25);
+    for agent in ["mock", "flood", "line", "talker", "many", "long", "deep"] {
+        let prompt = if agent == "mock" { &floods } else { "go" };
         let shown = turn(agent, prompt);
         let most = memory(pid, "VmHWM").saturating_sub(idle);
         eprintln!("{agent}: {} MiB more than in idleness", most >> 20);
@@ -212,7 +223,7 @@ fn whatever_agents_write_costs_baton_little_memory() {
         let errors = home.data().join("sessions").join(text(&shown["id"])).join("stderr.log.1");
         assert_eq!(errors.exists(), matches!(agent, "mock" | "flood"), "{agent}: it did write that much");
         let cause = &shown["terminationInfo"]["cause"];
-        assert_eq!(cause == "protocol", agent == "talker", "{agent}: {shown}");
+        assert_eq!(cause == "protocol", matches!(agent, "talker" | "deep"), "{agent}: {shown}");
     }
     serving.stop();
 }
