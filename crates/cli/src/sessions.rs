@@ -11,6 +11,7 @@ use baton_runtime::harness::exec::Profile;
 use baton_runtime::harness::llm::Api;
 use baton_runtime::harness::{AgentSpec, Drive, Waits};
 use baton_runtime::session::{Broker, SessionBounds, Setting, Snapshot, Surroundings};
+use baton_runtime::tools::Walling;
 use baton_store::{Layout, Workspace};
 
 use crate::config::{self, Settings};
@@ -81,6 +82,17 @@ fn spec(name: &AgentName, agent: &config::Agent, program: &Path) -> AgentSpec {
     }
 }
 
+/// What stands around programs that Baton runs for agents: they see neither the data directory nor the state directory, nor where Baton listens.
+pub(crate) fn walling(ctx: &Context, root: &Path) -> Result<Walling, CliError> {
+    let root = std::fs::canonicalize(root).map_err(|error| CliError::io("find", root, &error))?;
+    let own = [Some(root), Some(state_dir(ctx)?), ctx.runtime_dir()];
+    Ok(Walling { myself: own_program(), own: own.into_iter().flatten().collect() })
+}
+
+fn state_dir(ctx: &Context) -> Result<PathBuf, CliError> {
+    Ok(std::path::absolute(ctx.state_dir()?).unwrap_or_default())
+}
+
 /// The sessions of a data directory that this process owns.
 pub(crate) fn broker(
     ctx: &Context,
@@ -91,8 +103,8 @@ pub(crate) fn broker(
     let session = &settings.session;
     let root = std::fs::canonicalize(workspace.layout.root());
     let root = root.map_err(|error| CliError::io("find", workspace.layout.root(), &error))?;
-    let program = own_program();
-    let state_dir = std::path::absolute(ctx.state_dir()?).unwrap_or_default();
+    let Walling { myself: program, own } = walling(ctx, &root)?;
+    let state_dir = state_dir(ctx)?;
     Ok(Broker::new(Setting {
         journal: workspace.journal.clone(),
         key: workspace.ledger_key.clone(),
@@ -115,10 +127,7 @@ pub(crate) fn broker(
         },
         hooks: baton_runtime::hooks::load(&workspace.layout.hooks()),
         surroundings: Surroundings {
-            own: [Some(root.clone()), Some(state_dir.clone()), ctx.runtime_dir()]
-                .into_iter()
-                .flatten()
-                .collect(),
+            own,
             program,
             data_dir: root,
             state_dir,

@@ -8,6 +8,7 @@ use baton_core::TaskId;
 use baton_core::task::decide::Rules;
 use baton_core::task::{Board, Papers, Status, Task};
 use baton_runtime::clock::SystemClock;
+use baton_runtime::tools::Walling;
 use baton_runtime::work::Worktrees;
 use baton_runtime::{Engine, Ground, Settings};
 use baton_store::tasks::files::{Projected, file_path};
@@ -36,6 +37,8 @@ pub(crate) enum Tasks {
 pub(crate) struct After {
     here: Option<PathBuf>,
     settings: Box<config::Settings>,
+    /// What stands around git where worktrees are removed.
+    walling: Walling,
 }
 
 impl std::ops::Deref for Tasks {
@@ -57,7 +60,8 @@ impl Context {
             writing => {
                 let settings = self.settings(Some(writing.layout.root()))?;
                 let engine = Box::new(self.open_engine(&writing)?);
-                let after = After { here: self.here().ok(), settings: Box::new(settings) };
+                let walling = crate::sessions::walling(self, writing.layout.root())?;
+                let after = After { here: self.here().ok(), settings: Box::new(settings), walling };
                 Ok(Tasks::Own { engine, writing, after })
             }
         }
@@ -208,7 +212,7 @@ impl Tasks {
         if let Some((engine, writing, after)) = own {
             let (moved, layout) = (engine.take_moved(), writing.layout.clone());
             let done = moved.iter().filter(|moved| moved.to == Status::Done);
-            let trees = Worktrees::new(&engine.ground().workspace);
+            let trees = Worktrees::new(&engine.ground().workspace, Some(after.walling));
             done.filter_map(|moved| trees.tidy(&moved.task)).for_each(|notice| ui.warn(&notice));
             // It is a projection: whoever opens next makes what is missing.
             let _ = engine.close();

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use baton_runtime::tools::WALL_WORD;
-use baton_runtime::tools::wall::{Wall, enter};
+use baton_runtime::tools::wall::{Wall, enter, uncarried};
 
 /// What a shell says where a program cannot be run, and where there is none.
 const NOT_RUN: u8 = 126;
@@ -24,7 +24,14 @@ pub(crate) fn run(argv: &[OsString]) -> Option<ExitCode> {
         eprintln!("the wall could not be put up: {why}");
         return Some(ExitCode::from(NOT_RUN));
     }
-    let error = Command::new(program).args(arguments).exec();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (carried, value) in std::env::vars_os() {
+        if let Some(name) = uncarried(&carried) {
+            command.env_remove(&carried).env(name, value);
+        }
+    }
+    let error = command.exec();
     eprintln!("{}: {error}", program.to_string_lossy());
     Some(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }))
 }

@@ -251,6 +251,10 @@ pub const TERMINALS_MAX: usize = 32;
 /// Bytes of a terminal's output that are kept, also where the agent wants more.
 pub const TERMINAL_BYTES_MAX: usize = 1 << 20;
 
+/// Variables that an agent gives a program, and their bytes together: far below what the kernel passes on.
+pub const PROGRAM_ENV_MAX: usize = 256;
+pub const PROGRAM_ENV_BYTES_MAX: usize = 64 << 10;
+
 /// How long a terminal's program may run. It ends with its session before.
 pub const TERMINAL_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 

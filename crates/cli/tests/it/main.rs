@@ -96,3 +96,5 @@ mod verify;
 mod walk;
 #[cfg(test)]
 mod wall;
+#[cfg(test)]
+mod worktree_wall;

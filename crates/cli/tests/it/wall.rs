@@ -17,6 +17,10 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
+        Place::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ToolSettings)) -> Place {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for name in ["work/src", "work/.baton/events", "state", "home/readable"] {
@@ -31,6 +35,7 @@ impl Place {
         settings.home_read = vec![at("home/readable")];
         settings.timeout = Duration::from_secs(30);
         settings.myself = Some(env!("CARGO_BIN_EXE_baton").into());
+        change(&mut settings);
         let tools = ToolRunner::new(settings, None).unwrap();
         Place { dir, tools }
     }
@@ -166,4 +171,45 @@ fn a_program_cannot_end_who_started_it() {
     let place = Place::new();
     place.fails(&format!("kill -0 {}", std::process::id()));
     place.works("sleep 100 & kill $!");
+}
+
+#[test]
+fn variables_of_a_program_mean_nothing_to_whoever_stands_before_it() {
+    if !is_walled() {
+        return;
+    }
+    let variables = |all: &[(&str, &str)]| {
+        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let place = Place::with(|settings| {
+        settings.env = variables(&[("LD_PRELOAD", "/nowhere/nothing.so"), ("HOME", "/elsewhere")]);
+        settings.marks = variables(&[("BATON_SESSION_ID", "sess_1")]);
+    });
+    let said = place.works("echo $HOME $BATON_SESSION_ID; export -p | grep -c BATON_");
+    // The loader complains for each program that it starts: here the shell, then `grep`.
+    let complaints = said.lines().filter(|line| line.contains("/nowhere/nothing.so")).count();
+    assert_eq!(complaints, 2, "{said}");
+    assert!(said.contains("/elsewhere sess_1\n") && said.ends_with("1\n"), "{said}");
+    let mut settings = ToolSettings::new(place.at("work"), place.at("private"));
+    settings.env = variables(&[("BATON_SESSION_ID", "sess_2")]);
+    let why = ToolRunner::new(settings, None).unwrap_err().to_string();
+    assert!(why.contains("expected none of Baton's own"), "{why}");
+}
+
+#[test]
+fn a_data_directory_whose_name_is_no_text_is_out_of_sight_too() {
+    use std::os::unix::ffi::OsStrExt as _;
+    if !is_walled() {
+        return;
+    }
+    let mut own = PathBuf::new();
+    let place = Place::with(|settings| {
+        own = settings.root.join(std::ffi::OsStr::from_bytes(b"data-\xff"));
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("key"), "SECRET").unwrap();
+        settings.own.push(own.clone());
+    });
+    place.fails("cat data-*/key");
+    place.fails("echo x > data-*/new");
+    assert_eq!(fs::read_to_string(own.join("key")).unwrap(), "SECRET");
 }

@@ -24,7 +24,7 @@ use crate::harness::{AgentSpec, Drive};
 use crate::hooks::HooksError;
 use crate::limits::{LEFTOVERS_GRACE, LLM_SLACK, SESSIONS_LOOKED_AT};
 use crate::process::end_leftovers;
-use crate::tools::{ToolRunner, ToolSettings};
+use crate::tools::{ToolRunner, ToolSettings, Walling};
 
 /// What sessions stand on.
 pub struct Setting {
@@ -149,6 +149,12 @@ impl Broker {
 
     pub fn bounds(&self) -> &SessionBounds {
         &self.setting.bounds
+    }
+
+    /// What it takes to put up a wall as those around sessions.
+    pub fn walling(&self) -> Walling {
+        let Surroundings { program, own, .. } = &self.setting.surroundings;
+        Walling { myself: program.clone(), own: own.clone() }
     }
 
     pub(super) fn setting(&self) -> &Setting {
@@ -288,6 +294,7 @@ impl Broker {
             timeout: bounds.tool_timeout,
             timeouts: bounds.tool_timeouts.clone(),
             output_bytes: bounds.output_bytes,
+            marks: BTreeMap::from([(SESSION_VARIABLE.to_owned(), id.to_string())]),
             myself: Some(surroundings.program.clone()),
             ..ToolSettings::new(cwd, tmp_of(id))
         };

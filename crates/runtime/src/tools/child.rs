@@ -1,5 +1,6 @@
 //! Tools that run programs: in a group of their own, within their time, behind the wall.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use super::args::Args;
 use super::files::at;
-use super::wall::{WALL_WORD, Wall};
-use super::{Gave, ToolRunner, output};
+use super::wall::{Wall, carried};
+use super::{Gave, ToolRunner, ToolSettings, output};
 use crate::limits::TOOL_GRACE;
 use crate::process::{self, Command, Ended, short};
 
@@ -89,7 +90,7 @@ impl ToolRunner {
         timeout: Duration,
         stop: &AtomicBool,
     ) -> Gave {
-        let mut command = self.command(words, dir, timeout);
+        let mut command = self.command(words, dir, timeout, &BTreeMap::new());
         command.stdin = stdin.unwrap_or_default().into_bytes();
         match self.follow(&command, stop) {
             Ok(ran) => Gave::Program(ran),
@@ -97,8 +98,14 @@ impl ToolRunner {
         }
     }
 
-    /// A program with what it gets and with what stands around it.
-    pub(crate) fn command(&self, words: Vec<String>, dir: PathBuf, timeout: Duration) -> Command {
+    /// A program with what it gets and with what stands around it. `env` is for the program alone, and was judged before.
+    pub(crate) fn command(
+        &self,
+        words: Vec<String>,
+        dir: PathBuf,
+        timeout: Duration,
+        env: &BTreeMap<String, String>,
+    ) -> Command {
         let mut command = Command::new(words, dir, timeout);
         command.grace = TOOL_GRACE;
         let (home, tmp) = (self.settings.tmp.join("home"), self.settings.tmp.join("tmp"));
@@ -122,19 +129,28 @@ impl ToolRunner {
         ];
         command.env.extend(own.map(|(name, value)| (name.to_owned(), value)));
         command.env.extend(self.identity().iter().cloned());
-        command.env.extend(self.settings.env.clone());
-        if let Some(myself) = &self.settings.myself {
-            let wall = Wall {
-                write: vec![self.settings.root.clone(), self.settings.tmp.clone()],
-                read: self.settings.home_read.clone(),
-                own: self.settings.own.clone(),
-            };
-            let mut words = vec![myself.display().to_string(), WALL_WORD.to_owned(), wall.to_text()];
-            words.append(&mut command.words);
-            command.words = words;
-            command.warden = Some(myself.clone());
+        let inside = self.settings.env.iter().chain(env);
+        match &self.settings.myself {
+            Some(myself) => {
+                command.env.extend(inside.map(|(name, value)| (carried(name), value.clone())));
+                self.wall().around(myself, &mut command);
+            }
+            None => command.env.extend(inside.map(|(name, value)| (name.clone(), value.clone()))),
         }
+        command.env.extend(self.settings.marks.clone());
         command
+    }
+
+    /// What programs may do here. In a work tree whose repository is elsewhere they may commit, and read the rest of it.
+    fn wall(&self) -> Wall {
+        let ToolSettings { root, tmp, home_read, own, .. } = &self.settings;
+        let mut wall =
+            Wall { write: vec![root.clone(), tmp.clone()], read: home_read.clone(), own: own.clone() };
+        if let Some(git) = &self.git {
+            wall.write.extend(git.written());
+            wall.read.push(git.common.clone());
+        }
+        wall
     }
 
     /// Runs a program to its end. What it was asked to run and is not there is bad news for the model, not a failure.

@@ -10,10 +10,12 @@ mod child;
 mod definitions;
 mod files;
 mod find;
+pub(crate) mod git_dirs;
 mod output;
 mod patch;
 mod root;
 pub mod tree_change;
+pub(crate) mod variables;
 mod walk;
 pub mod wall;
 
@@ -31,9 +33,10 @@ use baton_store::ArtifactStore;
 
 pub use definitions::{Definition, definitions};
 pub use root::{Refused, Root};
-pub use wall::{WALL_WORD, Walled, wall_report};
+pub use wall::{WALL_WORD, Walled, Walling, wall_report};
 
 use self::args::Args;
+use self::git_dirs::GitDirs;
 use self::output::{Bounded, bound};
 use self::walk::Walk;
 use crate::limits::{TOOL_OUTPUT_BYTES, TOOL_TIMEOUT};
@@ -55,8 +58,10 @@ pub struct ToolSettings {
     pub timeouts: BTreeMap<String, Duration>,
     /// How much of an output is passed on.
     pub output_bytes: usize,
-    /// What programs get besides the allow-list of every command.
+    /// What programs get besides the allow-list of every command; only they, inside the wall.
     pub env: BTreeMap<String, String>,
+    /// By what Baton knows whose a process is. Nothing that a program is given overwrites it.
+    pub marks: BTreeMap<String, String>,
     /// Baton's own binary: it stands between and ends a program should this process be killed, and puts up the wall. Without it there is none.
     pub myself: Option<PathBuf>,
 }
@@ -72,6 +77,7 @@ impl ToolSettings {
             timeouts: BTreeMap::new(),
             output_bytes: TOOL_OUTPUT_BYTES,
             env: BTreeMap::new(),
+            marks: BTreeMap::new(),
             myself: None,
         }
     }
@@ -94,6 +100,8 @@ pub struct ToolRan {
 pub struct ToolRunner {
     settings: ToolSettings,
     root: Root,
+    /// The repository, where it is not in the workspace.
+    git: Option<GitDirs>,
     store: Option<Arc<dyn ArtifactStore>>,
     /// Who commits: known once it was asked for.
     identity: OnceLock<Vec<(String, String)>>,
@@ -120,6 +128,9 @@ impl ToolRunner {
         settings.tmp = settings.tmp.canonicalize()?;
         let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         settings.own = settings.own.iter().map(canonical).collect();
+        settings.home_read = settings.home_read.iter().map(canonical).collect();
+        variables::checked(settings.env.clone().into_iter().collect())
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         if let Some(own) = settings.own.iter().find(|own| settings.tmp.starts_with(own)) {
             let (tmp, own) = (settings.tmp.display(), own.display());
             let why = format!("{tmp} is in {own}, which programs never see");
@@ -127,7 +138,8 @@ impl ToolRunner {
         }
         let root = Root::open(&settings.root, settings.own.clone())?;
         settings.root = root.path().to_owned();
-        Ok(ToolRunner { settings, root, store, identity: OnceLock::new() })
+        let git = GitDirs::of(root.path()).filter(GitDirs::is_linked);
+        Ok(ToolRunner { settings, root, git, store, identity: OnceLock::new() })
     }
 
     pub fn root(&self) -> &Root {

@@ -3,6 +3,7 @@
 //! In a work tree of git: its head, what git calls changed, and the stamps of those files. Elsewhere: names, sizes and stamps of everything, up to a bound.
 //! What is Baton's own does not count.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -56,7 +57,7 @@ impl ToolRunner {
     fn ask_git(&self, words: &[&str]) -> Option<Vec<u8>> {
         let first = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false"];
         let words = first.iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let command = self.command(words, self.root.path().to_owned(), TREE_LOOK_TIME);
+        let command = self.command(words, self.root.path().to_owned(), TREE_LOOK_TIME, &BTreeMap::new());
         let mut said = Kept(Vec::new());
         let ran = command.run(Some(&mut said), &mut || false).ok()?;
         (ran.ended == Ended::Exit(0)).then_some(said.0)
@@ -125,7 +126,10 @@ mod tests {
             let at = |name: &str| dir.path().join("work").join(name);
             if is_git {
                 let words = ["git", "init", "-q"].map(str::to_owned).to_vec();
-                tools.command(words, at(""), TREE_LOOK_TIME).run(None, &mut || false).unwrap();
+                tools
+                    .command(words, at(""), TREE_LOOK_TIME, &BTreeMap::new())
+                    .run(None, &mut || false)
+                    .unwrap();
             }
             fs::write(at("a"), "one").unwrap();
             let before = tools.look().unwrap();
@@ -148,7 +152,7 @@ mod tests {
             let first = ["git", "-c", "user.name=a", "-c", "user.email=b"];
             let words = first.iter().chain(words).map(|word| (*word).to_owned()).collect();
             tools
-                .command(words, tools.root().path().to_owned(), TREE_LOOK_TIME)
+                .command(words, tools.root().path().to_owned(), TREE_LOOK_TIME, &BTreeMap::new())
                 .run(None, &mut || false)
                 .unwrap();
         };

@@ -6,6 +6,9 @@
 //!
 //! Both are done by a process to itself before it becomes the program ([`enter`], then exec), so it needs neither privileges nor unsafe code.
 
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +20,14 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
 use serde_json::{Value, json};
 
+use crate::process::Command;
+
 /// What tells Baton's binary to put up a wall and become a program: the word, the wall, the program, its arguments.
 pub const WALL_WORD: &str = "@wall";
+
+/// Before the name of a variable that is for the program alone. Whoever stands between Baton and the wall gets it too, and by this name it means nothing there:
+/// neither to the loader of programs nor to Baton.
+const CARRIED: &str = "BATON_INSIDE_";
 
 /// The newest form of Landlock that this knows; an older kernel keeps to what it has.
 const NEWEST: ABI = ABI::V9;
@@ -75,31 +84,68 @@ impl std::fmt::Display for Walled {
 /// What a program may do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wall {
-    /// Directories to work in.
+    /// Directories to work in, by their real names.
     pub write: Vec<PathBuf>,
-    /// What may be read and run besides the system's own.
+    /// What may be read and run besides the system's own, likewise.
     pub read: Vec<PathBuf>,
     /// What is never seen, wherever it lies.
     pub own: Vec<PathBuf>,
 }
 
 impl Wall {
-    /// As one argument of a command line.
+    /// As one argument of a command line. A path that is no text is there byte by byte: what were left out would not be protected.
     pub fn to_text(&self) -> String {
-        let list = |paths: &[PathBuf]| -> Vec<Value> {
-            paths.iter().filter_map(|path| path.to_str()).map(Value::from).collect()
+        let of = |path: &PathBuf| match path.to_str() {
+            Some(text) => Value::from(text),
+            None => Value::from(path.as_os_str().as_bytes()),
         };
+        let list = |paths: &[PathBuf]| -> Vec<Value> { paths.iter().map(of).collect() };
         json!({"write": list(&self.write), "read": list(&self.read), "own": list(&self.own)}).to_string()
     }
 
     /// Reads what [`Wall::to_text`] wrote.
     pub fn from_text(text: &str) -> Option<Wall> {
         let value: Value = serde_json::from_str(text).ok()?;
-        let list = |name: &str| -> Option<Vec<PathBuf>> {
-            value.get(name)?.as_array()?.iter().map(|path| path.as_str().map(PathBuf::from)).collect()
+        let byte = |byte: &Value| u8::try_from(byte.as_u64()?).ok();
+        let of = |path: &Value| match path {
+            Value::String(text) => Some(PathBuf::from(text)),
+            Value::Array(bytes) => {
+                let bytes = bytes.iter().map(byte).collect::<Option<Vec<u8>>>()?;
+                Some(PathBuf::from(OsString::from_vec(bytes)))
+            }
+            _ => None,
         };
+        let list =
+            |name: &str| -> Option<Vec<PathBuf>> { value.get(name)?.as_array()?.iter().map(of).collect() };
         Some(Wall { write: list("write")?, read: list("read")?, own: list("own")? })
     }
+
+    /// Puts it around a command: Baton's own program stands between, puts it up, and ends the command should this process be killed.
+    pub(crate) fn around(&self, myself: &Path, command: &mut Command) {
+        let mut words = vec![myself.display().to_string(), WALL_WORD.to_owned(), self.to_text()];
+        words.append(&mut command.words);
+        command.words = words;
+        command.warden = Some(myself.to_owned());
+    }
+}
+
+/// What it takes to put up a wall.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walling {
+    /// Baton's own program.
+    pub myself: PathBuf,
+    /// What nobody behind it ever sees.
+    pub own: Vec<PathBuf>,
+}
+
+/// The name under which a variable goes to the program behind the wall, and to nobody before.
+pub(crate) fn carried(name: &str) -> String {
+    format!("{CARRIED}{name}")
+}
+
+/// The name that the program knows a variable by, where it is one that was [`carried`].
+pub fn uncarried(name: &OsStr) -> Option<&OsStr> {
+    name.as_bytes().strip_prefix(CARRIED.as_bytes()).filter(|name| !name.is_empty()).map(OsStr::from_bytes)
 }
 
 /// What this kernel has to offer.
@@ -124,11 +170,15 @@ pub fn wall_report() -> Walled {
 /// Where the kernel has no Landlock the process goes on without it: that is for `doctor` and the session to tell. An error means that a wall could not
 /// be put up though it should, and then nothing may be run.
 pub fn enter(wall: &Wall) -> Result<(), String> {
-    let canonical = |path: &PathBuf| path.canonicalize().ok();
-    let own: Vec<PathBuf> = wall.own.iter().filter_map(canonical).collect();
-    let write: Vec<PathBuf> = wall.write.iter().filter_map(canonical).collect();
-    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
-    let read: Vec<PathBuf> = wall.read.iter().filter_map(canonical).chain(system).collect();
+    let mut own = Vec::new();
+    for path in &wall.own {
+        match path.canonicalize() {
+            Ok(path) => own.push(path),
+            // What is not there needs no cover.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        }
+    }
     // Also what lies elsewhere: Landlock says nothing about sockets, and where there is nothing there is none.
     let is_covered = own.is_empty() || cover(&own).is_ok();
     give_up_privileges();
@@ -139,15 +189,21 @@ pub fn enter(wall: &Wall) -> Result<(), String> {
     let look = AccessFs::from_read(NEWEST);
     let build = || {
         let mut rules = Ruleset::default().handle_access(all)?.scope(Scope::from_all(NEWEST))?.create()?;
-        let grants = write.iter().map(|path| (path, work)).chain(read.iter().map(|path| (path, look)));
-        for (path, rights) in grants {
+        let named =
+            wall.write.iter().map(|path| (path, work)).chain(wall.read.iter().map(|path| (path, look)));
+        for (path, rights) in named {
             for (path, rights) in without(path, rights, left) {
-                rules = allow(rules, &path, rights)?;
+                rules = allow(rules, opened_as_named(&path), rights)?;
+            }
+        }
+        for path in SYSTEM.iter().map(Path::new) {
+            for (path, rights) in without(path, look, left) {
+                rules = allow(rules, PathFd::new(path).ok(), rights)?;
             }
         }
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
         for path in DEVICES {
-            rules = allow(rules, Path::new(path), device)?;
+            rules = allow(rules, PathFd::new(path).ok(), device)?;
         }
         rules.restrict_self()
     };
@@ -157,12 +213,21 @@ pub fn enter(wall: &Wall) -> Result<(), String> {
 /// One more thing that is allowed. What is not there needs no rule.
 fn allow(
     rules: landlock::RulesetCreated,
-    path: &Path,
+    opened: Option<PathFd>,
     rights: BitFlags<AccessFs>,
 ) -> Result<landlock::RulesetCreated, landlock::RulesetError> {
-    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
-    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
+    let Some(opened) = opened else { return Ok(rules) };
+    let is_dir = rustix::fs::fstat(&opened)
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
+    let rights = if is_dir { rights } else { rights & AccessFs::from_file(NEWEST) };
     rules.add_rule(PathBeneath::new(opened, rights))
+}
+
+/// Opens what has exactly this name. A link that somebody put on the way meanwhile would have the wall stand around something else.
+fn opened_as_named(path: &Path) -> Option<PathFd> {
+    let opened = PathFd::new(path).ok()?;
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd())).ok()?;
+    (name == path).then_some(opened)
 }
 
 /// Rights for a directory but not for what is `own` below it: for the others in it one by one, and of itself only the names.
@@ -241,6 +306,34 @@ mod tests {
             Wall { write: vec!["/a b".into()], read: vec!["/c\"d".into(), "/e".into()], own: Vec::new() };
         assert_eq!(Wall::from_text(&wall.to_text()), Some(wall));
         assert_eq!(Wall::from_text("{}"), None);
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_is_kept_to_the_byte() {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let own = vec![path(b"/data/\xff\xfe"), path(b"/plain")];
+        let wall = Wall { write: vec![path(b"/w\x80")], read: vec![path(b"/r\xc3")], own };
+        assert_eq!(Wall::from_text(&wall.to_text()), Some(wall));
+        assert_eq!(Wall::from_text(r#"{"write": [[256]], "read": [], "own": []}"#), None);
+    }
+
+    #[test]
+    fn only_what_was_carried_is_taken_off_again() {
+        assert_eq!(uncarried(OsStr::new(&carried("LD_PRELOAD"))), Some(OsStr::new("LD_PRELOAD")));
+        for name in ["LD_PRELOAD", "BATON_SESSION_ID", CARRIED] {
+            assert_eq!(uncarried(OsStr::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_opens_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("there")).unwrap();
+        std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+        assert!(opened_as_named(&root.join("there")).is_some());
+        assert!(opened_as_named(&root.join("link")).is_none());
+        assert!(opened_as_named(&root.join("link/etc")).is_none());
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Crew {
         max_concurrent: usize,
         heeds_signals: bool,
     ) -> Arc<Self> {
-        let worktrees = Worktrees::new(workspace.dir());
+        let worktrees = Worktrees::new(workspace.dir(), Some(broker.walling()));
         Arc::new(Crew {
             engine,
             broker,

@@ -2,18 +2,25 @@
 //! ever removed.
 
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_core::TaskId;
 
 use crate::process::{Command, Ended};
+use crate::tools::Walling;
+use crate::tools::git_dirs::GitDirs;
+use crate::tools::wall::Wall;
 
 /// How long one call of git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Agents can write what the repository is configured with; none of their programs is run here.
-const UNHOOKED: &[&str] = &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+/// Agents can write what the repository is configured with, and git runs much of it: filters, remotes that are asked for what is missing, and more. All of that stays
+/// behind the wall; what is easily left out is left out.
+const UNHOOKED: &[&str] =
+    &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"];
 
 /// The worktrees of one repository.
 #[derive(Debug, Clone)]
@@ -21,6 +28,8 @@ pub struct Worktrees {
     repository: PathBuf,
     /// Where they are made: beside the repository, since tools of agents may not enter the data directory.
     dir: PathBuf,
+    /// What stands around git; without it nothing does.
+    walling: Option<Walling>,
 }
 
 /// What became of a worktree that is not needed any more.
@@ -34,12 +43,12 @@ pub enum Removed {
 }
 
 impl Worktrees {
-    pub fn new(repository: &Path) -> Self {
+    pub fn new(repository: &Path, walling: Option<Walling>) -> Self {
         let repository = repository.canonicalize().unwrap_or_else(|_| repository.to_owned());
         let mut name = repository.file_name().unwrap_or_default().to_owned();
         name.push(".worktrees");
         let dir = repository.with_file_name(name);
-        Worktrees { repository, dir }
+        Worktrees { repository, dir, walling }
     }
 
     pub fn path(&self, task: &TaskId) -> PathBuf {
@@ -106,12 +115,49 @@ impl Worktrees {
     fn git_in(&self, dir: &Path, words: &[&str]) -> io::Result<String> {
         let words = ["git"].iter().chain(UNHOOKED).chain(words).map(|word| (*word).to_owned()).collect();
         let mut command = Command::new(words, dir, GIT_TIMEOUT);
-        command.env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
+        let home = Home::make()?;
+        let shown = home.0.display().to_string();
+        let env = [
+            ("HOME", shown.as_str()),
+            ("TMPDIR", &shown),
+            ("XDG_CONFIG_HOME", &shown),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", "true"),
+            ("SSH_ASKPASS_REQUIRE", "never"),
+        ];
+        command.env.extend(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        if let Some(Walling { myself, own }) = &self.walling {
+            let none =
+                || io::Error::other(format!("{} is in no repository of git", self.repository.display()));
+            let common = GitDirs::find(&self.repository).ok_or_else(none)?.common;
+            let write = vec![common, self.dir.clone(), home.0.clone()];
+            let wall = Wall { write, read: vec![self.repository.clone()], own: own.clone() };
+            wall.around(myself, &mut command);
+        }
         let ran = command.run(None, &mut || false).map_err(io::Error::other)?;
         match ran.ended {
             Ended::Exit(0) => Ok(ran.output.text()),
             _ => Err(io::Error::other(format!("git: {}", ran.output.text().trim()))),
         }
+    }
+}
+
+/// A home for one call of git, with nothing in it. What a person has configured for themselves is not for programs that agents choose.
+struct Home(PathBuf);
+
+impl Home {
+    fn make() -> io::Result<Home> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let (pid, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().canonicalize()?.join(format!("baton-git-{pid}-{number}"));
+        std::fs::DirBuilder::new().mode(0o700).create(&dir)?;
+        Ok(Home(dir))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -123,7 +169,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let repository = dir.path().join("project");
         std::fs::create_dir(&repository).unwrap();
-        let trees = Worktrees::new(&repository);
+        let trees = Worktrees::new(&repository, None);
         trees.git(&["init", "-q", "-b", "main"]).unwrap();
         trees.git(&["config", "user.email", "a@example.org"]).unwrap();
         trees.git(&["config", "user.name", "A"]).unwrap();

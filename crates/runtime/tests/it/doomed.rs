@@ -71,7 +71,7 @@ while read -r line; do
         turn) text 'at it'; die ;;
         tool) tool; die ;;
         terminal)
-          say "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"terminal/create\",\"params\":{\"sessionId\":\"s1\",\"command\":\"sh\",\"args\":[\"-c\",\"sleep 1000 & sleep 1000\"],\"env\":[{\"name\":\"BATON_SESSION_ID\",\"value\":\"$BATON_SESSION_ID\"}]}}"
+          say "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"terminal/create\",\"params\":{\"sessionId\":\"s1\",\"command\":\"sh\",\"args\":[\"-c\",\"sleep 1000 & sleep 1000\"]}}"
           read -r line; printf '%s' "$line" > terminal; tool; die ;;
         hook) tool; update '{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}'; ok '{"stopReason":"end_turn"}'; die ;;
         permission)
@@ -278,7 +278,8 @@ pub(crate) fn spawn(start: &Start, words: &[&str], env: &[(&str, &str)]) -> Spaw
     ]);
     all.extend(env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
     let dir = start.workspace.clone();
-    let tools = ToolSettings::new(&dir, start.dir.join("tmp"));
+    let mut tools = ToolSettings::new(&dir, start.dir.join("tmp"));
+    tools.marks = BTreeMap::from([(SESSION_VARIABLE.to_owned(), start.id.to_string())]);
     let launch = move || Launch {
         words: words.clone(),
         dir: dir.clone(),

@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::TerminalExitStatus;
 
 use crate::limits::{TERMINAL_BYTES_MAX, TERMINAL_TIME, TERMINALS_MAX};
 use crate::process::Ended;
-use crate::tools::ToolRunner;
+use crate::tools::{ToolRunner, variables};
 
 /// Is told how a program ended.
 pub(super) type Answer = Box<dyn FnOnce(TerminalExitStatus) + Send>;
@@ -51,12 +51,13 @@ impl Terminals {
     pub(super) fn create(
         &self,
         words: Vec<String>,
-        env: BTreeMap<String, String>,
+        env: Vec<(String, String)>,
         dir: Option<&Path>,
         limit: Option<usize>,
     ) -> Result<String, String> {
         let dir =
             self.tools.place(dir.unwrap_or(Path::new("."))).map_err(|refused| format!("cwd: {refused}"))?;
+        let env = variables::checked(env)?;
         let mut open = lock(&self.open);
         if open.len() >= TERMINALS_MAX {
             return Err(format!("expected at most {TERMINALS_MAX} terminals at a time, got another"));
@@ -65,8 +66,7 @@ impl Terminals {
         let (output, waiting) = (VecDeque::new(), Vec::new());
         let state = State { output, limit, is_cut: false, ended: None, waiting };
         let terminal = Arc::new(Terminal { stop: AtomicBool::new(false), state: Mutex::new(state) });
-        let mut command = self.tools.command(words, dir, TERMINAL_TIME);
-        command.env.extend(env);
+        let command = self.tools.command(words, dir, TERMINAL_TIME, &env);
         let followed = terminal.clone();
         let follow = move || {
             let mut copy = Copy(&followed);
@@ -178,4 +178,34 @@ impl Write for Copy<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::ToolSettings;
+
+    fn variables(all: &[(&str, &str)]) -> Vec<(String, String)> {
+        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_agent_sets_variables_of_its_program_but_not_whose_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("work")).unwrap();
+        let mut settings = ToolSettings::new(dir.path().join("work"), dir.path().join("private"));
+        settings.marks = variables(&[("BATON_SESSION_ID", "sess_1")]).into_iter().collect();
+        let terminals = Terminals::new(Arc::new(ToolRunner::new(settings, None).unwrap()));
+        let create = |env: &[(&str, &str)]| {
+            let words = ["sh", "-c", "echo $BATON_SESSION_ID $WHAT"].map(str::to_owned).to_vec();
+            terminals.create(words, variables(env), None, None)
+        };
+        let why = create(&[("WHAT", "x"), ("BATON_SESSION_ID", "sess_2")]).unwrap_err();
+        assert_eq!(why, "env[1].name: expected none of Baton's own (BATON_*), got \"BATON_SESSION_ID\"");
+        let id = create(&[("WHAT", "x")]).unwrap();
+        let (say, ended) = std::sync::mpsc::channel();
+        terminals.get(&id).unwrap().wait(Box::new(move |status| say.send(status).unwrap()));
+        ended.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(terminals.output(&id).unwrap().0, "sess_1 x\n");
+    }
 }
