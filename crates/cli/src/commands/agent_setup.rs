@@ -1,8 +1,9 @@
 //! `baton agent ls`, `add` and `check`.
 
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use baton_core::session::ProcessEnd;
@@ -195,10 +196,12 @@ fn really_start(
     has_turn: bool,
     found: &mut Found,
 ) -> Result<(), Stop> {
-    let dir = std::env::temp_dir().join(format!("baton-check-{}", std::process::id()));
+    // A name that nobody can have taken before.
+    let name: String = baton_store::clock::random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let dir = std::env::temp_dir().join(format!("baton-check-{name}"));
     let io = |error: std::io::Error| CliError::io("use", &dir, &error);
-    std::fs::create_dir_all(&dir).map_err(io)?;
-    let (tell, told) = channel();
+    std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(io)?;
+    let (tell, told) = sync_channel(TOLD_AT_ONCE);
     let began = Instant::now();
     match harness(spec, settings, &dir, Box::new(move |said| drop(tell.send(said)))) {
         Err(error) => found.bad("start", error.to_string()),
@@ -259,6 +262,10 @@ fn harness(
     })
 }
 
+/// What waits to be looked at, and bytes of an answer that are.
+const TOLD_AT_ONCE: usize = 16;
+const TEXT_LOOKED_AT: usize = 4096;
+
 struct Talk<'a> {
     told: &'a std::sync::mpsc::Receiver<Told>,
     harness: &'a mut dyn Harness,
@@ -292,7 +299,6 @@ impl Talk<'_> {
                     found.bad("handshake", exit_words(&exit));
                     return false;
                 }
-                Ok(Told::Closed(_)) => {}
                 Ok(_) => {}
                 Err(_) => {
                     found.bad("handshake", "no answer in time");
@@ -310,7 +316,10 @@ impl Talk<'_> {
         let mut text = String::new();
         loop {
             match self.next() {
-                Ok(Told::Text { text: more, is_thought: false }) => text.push_str(&more),
+                // The first line is shown, and not all of that.
+                Ok(Told::Text { text: more, is_thought: false }) if text.len() < TEXT_LOOKED_AT => {
+                    text.push_str(&more);
+                }
                 Ok(Told::TurnEnded { stop, .. }) => {
                     return found.good(
                         "turn",
