@@ -187,7 +187,7 @@ fn nothing_of_the_environment_is_passed_on() {
 fn one_that_does_not_read_is_not_waited_for_and_not_without_bound() {
     let talk = Talk::with("echo up; sleep 1000");
     assert_eq!(talk.line(), "up");
-    let part = vec![b'x'; 8 << 20];
+    let part = vec![b'x'; 4 << 20];
     let written = (0..10).map(|_| talk.agent.write(&part)).take_while(Result::is_ok).count();
     assert!((3..=5).contains(&written), "{written}");
     assert_eq!(talk.agent.write(&part), Err(NotWritten::Full));

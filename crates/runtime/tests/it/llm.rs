@@ -43,6 +43,7 @@ struct Heard {
     thought: String,
     calls: Vec<ToolCall>,
     usage: Option<Value>,
+    status: String,
     end: Option<Result<String, Failure>>,
 }
 
@@ -79,6 +80,7 @@ impl Talk {
                 Told::Text { text, .. } => heard.thought.push_str(&text),
                 Told::Calls(call) => heard.calls.push(call),
                 Told::Usage(usage) => heard.usage = Some(usage),
+                Told::Status(text) => heard.status.push_str(&text),
                 Told::TurnEnded { stop, .. } => heard.end = Some(Ok(stop)),
                 Told::TurnFailed(failure) => heard.end = Some(Err(failure)),
                 other => panic!("{other:?}"),
@@ -192,6 +194,7 @@ fn a_busy_server_is_waited_for_and_a_limit_is_told() {
         let (short, long) = if api == Api::OpenAi { (1, 3600) } else { (2, 7200) };
         let heard = talk.prompt(&format!("limit-429 {short}"));
         assert_eq!(heard.text, "recovered", "{api:?}");
+        assert!(heard.status.contains("busy and is asked again in"), "{}", heard.status);
         assert!(start.elapsed() >= Duration::from_secs(1));
         let failure = talk.failure(&format!("limit-429 {long}"));
         assert_eq!((failure.cause, failure.retryable), (Some(Cause::Quota), false), "{failure:?}");

@@ -286,10 +286,11 @@ mod tests {
 
     #[test]
     fn answers_that_say_both_or_answer_nothing_confuse_nobody() {
-        let both = of(r#"{"id":1,"result":null,"error":{"code":1,"message":"no"}}"#).for_library.unwrap();
-        assert_eq!(both, r#"{"error":{"code":1,"message":"no"},"id":1}"#);
-        let good = of(r#"{"id":1,"result":{"a":1},"error":null}"#).for_library.unwrap();
-        assert_eq!(good, r#"{"id":1,"result":{"a":1}}"#);
+        let passed = |line: &str| -> Value { serde_json::from_str(&of(line).for_library.unwrap()).unwrap() };
+        let both = passed(r#"{"id":1,"result":null,"error":{"code":1,"message":"no"}}"#);
+        assert_eq!(both, json!({"id": 1, "error": {"code": 1, "message": "no"}}));
+        let good = passed(r#"{"id":1,"result":{"a":1},"error":null}"#);
+        assert_eq!(good, json!({"id": 1, "result": {"a": 1}}));
         let stray = of(r#"{"id":77,"result":{}}"#);
         assert!(matches!(stray.told, Some(Told::Unknown { what: "an answer to nothing", .. })));
         assert_eq!(stray.for_library, None);
