@@ -210,7 +210,9 @@ fn where_somebody_is_asked_nothing_changes_without_a_yes() {
     assert_eq!(shown, [(true, true), (true, false), (false, false)]);
     live.until_state(StateKind::Ready);
     assert!(!work.join("a").exists() && work.join("c").exists());
-    assert_eq!(finish(&live)[0], ("write_file".to_owned(), RunStatus::Canceled));
+    // Reading asks nobody, so it may come first.
+    let runs = finish(&live);
+    assert!(runs.contains(&("write_file".to_owned(), RunStatus::Canceled)), "{runs:?}");
 }
 
 #[test]
