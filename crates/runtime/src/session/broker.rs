@@ -270,9 +270,9 @@ impl Broker {
         };
         let (itself, tmp) = (self.itself.clone(), tmp_of(id));
         let handle = Actor::start(start, move |data, view| {
-            ended(data, view);
-            // Whatever left its group: what a session started ends with it.
+            // Whatever left its group: what a session started ends with it, before somebody else works in its place.
             end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
+            ended(data, view);
             let _ = fs::remove_dir_all(&tmp);
             if let Some(broker) = itself.upgrade() {
                 unmark_live(&broker.setting.dir, id);
