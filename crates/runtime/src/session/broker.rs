@@ -61,6 +61,8 @@ pub struct SessionBounds {
     pub exit_grace: Duration,
     pub stderr_lines: usize,
     pub output_bytes: usize,
+    /// What programs of tools may read besides the workspace and the system's own.
+    pub home_read: Vec<PathBuf>,
     /// Whether a conversation that Baton's end cut short is gone on with.
     pub resume: bool,
 }
@@ -297,6 +299,7 @@ impl Broker {
             timeout: bounds.tool_timeout,
             timeouts: bounds.tool_timeouts.clone(),
             output_bytes: bounds.output_bytes,
+            home_read: bounds.home_read.clone(),
             marks: BTreeMap::from([(SESSION_VARIABLE.to_owned(), id.to_string())]),
             myself: Some(surroundings.program.clone()),
             ..ToolSettings::new(cwd, tmp_of(id))
