@@ -247,6 +247,11 @@ impl Context {
         Err(CliError::new(Code::NoLedger, what).hint(hint))
     }
 
+    /// The home of whoever gave the command.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.env.path("HOME").filter(|dir| dir.is_absolute())
+    }
+
     /// Where the system keeps what lives as long as the user is logged in.
     pub(crate) fn runtime_dir(&self) -> Option<PathBuf> {
         self.env.path("XDG_RUNTIME_DIR").filter(|dir| dir.is_absolute())

@@ -123,6 +123,7 @@ pub(crate) fn broker(
             exit_grace: session.exit_grace,
             stderr_lines: session.stderr_lines as usize,
             output_bytes: usize::try_from(session.output_bytes).unwrap_or(usize::MAX),
+            home_read: below_home(ctx, &session.home_read),
             resume: session.resume,
         },
         hooks: baton_runtime::hooks::load(&workspace.layout.hooks()),
@@ -134,6 +135,12 @@ pub(crate) fn broker(
             variable: Box::new(|name| std::env::var(name).ok().filter(|value| !value.is_empty())),
         },
     }))
+}
+
+/// Paths as they are, or in the home of whoever runs this.
+fn below_home(ctx: &Context, paths: &[String]) -> Vec<PathBuf> {
+    let home = ctx.home().unwrap_or_default();
+    paths.iter().map(|path| home.join(path)).filter(|path| path.is_absolute()).collect()
 }
 
 /// Sessions that run at most in one process, by hand and for tasks: each has threads, pipes and files of its own.

@@ -27,7 +27,8 @@ pub const STDERR_FILE_BYTES_MAX: u64 = 8 << 20;
 /// Between the end of an agent's output and its own end: what dies closes its output first. With the next two it is less than a second.
 pub const CLOSED_GRACE: Duration = Duration::from_millis(300);
 
-/// Between the request to end and the end, for an agent that is ended for what it did: a hang is answered within a second of its deadline.
+/// Between the request to end and the end, for an agent that is ended for what it did, since a hang is answered within a second of its deadline; and for what runs when its
+/// session has ended.
 pub const SHORT_GRACE: Duration = Duration::from_millis(300);
 
 /// What an agent said last in its turn, in bytes: a command that fails says there why.
@@ -193,8 +194,11 @@ pub const LLM_WAIT_MIN: Duration = Duration::from_millis(500);
 /// How long a tool may take where nothing else is configured (seed 004).
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Between the request to end and the end, for what a tool started: a session that is stopped stops within this time.
+/// Between the request to end and the end, for what a tool started. One that runs when its session ends has less, the short grace.
 pub const TOOL_GRACE: Duration = Duration::from_secs(2);
+
+/// How long the end of a session waits for the tools, hooks and terminals that run: a look, a short grace and the rest of their output. With that it is told within a second.
+pub const RUNS_END_WAIT: Duration = Duration::from_millis(800);
 
 /// Bytes of a tool's output that a model gets. The whole is an artifact.
 pub const TOOL_OUTPUT_BYTES: usize = 256 << 10;

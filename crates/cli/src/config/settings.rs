@@ -46,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) exit_grace: Duration,
     pub(crate) stderr_lines: u32,
     pub(crate) output_bytes: u64,
+    /// What programs of tools may read besides; relative to the home.
+    pub(crate) home_read: Vec<String>,
     /// Whether a conversation that Baton's end cut short is gone on with.
     pub(crate) resume: bool,
 }
@@ -218,6 +220,7 @@ impl Resolved {
                 exit_grace: session.duration("exit_grace"),
                 stderr_lines: session.small("stderr_lines"),
                 output_bytes: session.integer("output_bytes"),
+                home_read: session.one("home_read", as_list),
                 resume: session.bool("resume"),
             },
             ci: Ci {

@@ -34,6 +34,7 @@ fn what_is_built_in_is_what_the_documents_say() {
             exit_grace: Duration::from_secs(10),
             stderr_lines: 50,
             output_bytes: 256 << 10,
+            home_read: Vec::new(),
             resume: false,
         }
     );
@@ -59,6 +60,7 @@ fn paths_in_a_file_start_where_the_file_is() {
 fn a_full_file_is_taken_over_whole() {
     let full = settings(include_str!("full.toml"));
     assert_eq!(full.session.tool_timeouts, BTreeMap::from([("bash".to_owned(), 10 * MINUTE)]));
+    assert_eq!(full.session.home_read, [".cargo", "/srv/data"]);
     let sh = |text: &str| Some(vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()]);
     assert_eq!(full.ci, Ci { command: sh("make test"), timeout: 90 * MINUTE, on_failure: OnFailure::Rework });
     let webhook = Webhook { url: "https://example.org/hook".into(), secret_env: "HOOK_SECRET".into() };

@@ -137,6 +137,7 @@ pub(crate) const TABLE: &[Key] = &[
     key("session", "exit_grace", GRACE, Value("10s"), "How long a process has to end by itself after its exit signal."),
     key("session", "stderr_lines", integer(1, 10_000), Value("50"), "Lines of standard error that are kept from the beginning, and as many from the end."),
     key("session", "output_bytes", integer(1024, 64 << 20), Value("262144"), "Bytes of a tool's output that are kept in its record; the whole is an artifact."),
+    key("session", "home_read", Kind::List { of: &Kind::Text(Form::Path), min: 0 }, Value("[]"), "What programs of tools may read besides the workspace and the system's directories, such as \".cargo\"; relative to your home. Baton's own directories never."),
     key("session", "resume", Kind::Bool, Value("false"), "Whether the next attempt at a task goes on with the conversation that Baton's end cut short, where the agent can."),
 
     key("ci", "command", Kind::Command, Absent("the phase waits for `baton ci report`"), "What to run in the workspace: a text for `sh -c`, or an array of a program and its arguments, run as it is."),

@@ -331,3 +331,42 @@ fn each_task_gets_a_worktree_of_its_own_that_keeps_unsaved_work() {
     assert_eq!(home.status(task), "done");
     assert!(tree.join("new.txt").exists(), "what nobody committed is kept");
 }
+
+#[test]
+fn a_model_commits_in_its_worktree_and_reads_of_the_home_what_is_configured() {
+    let home = Home::new().with_env("BATON_SESSION_HOME_READ", "shown");
+    for name in ["shown", "hidden"] {
+        fs::create_dir_all(home.path("home").join(name)).unwrap();
+        fs::write(home.path("home").join(name).join("file"), format!("{name} text\n")).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let done = Command::new("git").args(args).current_dir(home.work()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.email", "a@example.org"]);
+    git(&["config", "user.name", "A"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "a"]);
+    let server = ModelServer::start().unwrap();
+    let base = server.base_url();
+    configure(
+        &home,
+        &format!(
+            "[agents.gpt]\nharness = \"llm\"\napi = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}\"\nworkspace = \"worktree\"\n"
+        ),
+    );
+    let place = home.path("home").display().to_string();
+    let script =
+        format!("run cat {place}/hidden/file {place}/shown/file > seen; git add seen; git commit -qm seen");
+    let (_, last) = ran(&home, &[&script, "--agent", "gpt"], 0, "needs_review");
+    let task = last["taskId"].as_str().unwrap();
+    let branch = format!("baton/{task}");
+    assert_eq!(git(&["log", "--format=%s by %an", &branch]), "seen by A\na by A\n");
+    let is_walled = matches!(baton_runtime::tools::wall_report(), baton_runtime::tools::Walled::Landlock(_));
+    let expected = if is_walled { "shown text\n" } else { "hidden text\nshown text\n" };
+    assert_eq!(git(&["show", &format!("{branch}:seen")]), expected);
+    git(&["merge", "-q", &branch]);
+    home.run(&["task", "approve", task, "--all"]).expect(0);
+    assert!(!home.path("work.worktrees").join(task).exists(), "what is merged is removed");
+}

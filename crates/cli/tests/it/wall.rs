@@ -213,3 +213,19 @@ fn a_data_directory_whose_name_is_no_text_is_out_of_sight_too() {
     place.fails("echo x > data-*/new");
     assert_eq!(fs::read_to_string(own.join("key")).unwrap(), "SECRET");
 }
+
+#[test]
+fn what_may_be_read_besides_never_shows_what_is_baton_s() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::with(|settings| {
+        let dir = settings.root.parent().unwrap().to_owned();
+        settings.home_read = vec![dir, settings.own[1].clone()];
+    });
+    let outside = place.dir.path().display();
+    assert!(place.works(&format!("cat {outside}/home/private")).contains("SECRET"));
+    place.fails(&format!("cat {outside}/state/key"));
+    place.fails(&format!("cat {outside}/work/.baton/events/1"));
+    place.fails(&format!("echo x > {outside}/home/private"));
+}

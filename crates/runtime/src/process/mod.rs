@@ -4,6 +4,7 @@
 //! group, wait for the grace, kill the group. Its leader is not reaped before that, so that its number cannot have become another group's.
 //! Everything happens in the caller's thread. Start at [`Command::run`].
 
+mod fate;
 mod leftovers;
 mod output;
 
@@ -13,16 +14,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, OFlags, access, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+pub use fate::Fate;
 pub use leftovers::{end_leftovers, variable_of};
 pub use output::Output;
 
-use crate::limits::{DRAIN, KILLED_WAIT, SETTLE, STOP_GRACE, STOP_LOOK};
+use crate::limits::{DRAIN, KILLED_WAIT, SETTLE, SHORT_GRACE, STOP_GRACE, STOP_LOOK};
 
 /// Variables that every command gets where Baton has them: who and where one is, and how to talk. Whoever needs more names it.
 pub const PASSED: &[&str] = &[
@@ -62,6 +65,8 @@ pub struct Command {
     /// A program that stands between and ends the whole group should this process be killed. It gets [`WARDEN_WORD`], the number of this process and
     /// the words.
     pub warden: Option<PathBuf>,
+    /// With whom it ends.
+    pub fate: Option<Arc<Fate>>,
 }
 
 /// What tells a warden that it is one.
@@ -93,6 +98,8 @@ pub struct Ran {
 pub enum Error {
     #[error("no command")]
     Empty,
+    #[error("what it was for has ended")]
+    Over,
     #[error("not found: {0}")]
     NotFound(String),
     #[error("not executable: {0}")]
@@ -106,17 +113,18 @@ pub enum Error {
 impl Command {
     pub fn new(words: Vec<String>, dir: impl Into<PathBuf>, timeout: Duration) -> Self {
         let (env, stdin) = (BTreeMap::new(), Vec::new());
-        Command { words, dir: dir.into(), env, stdin, timeout, grace: STOP_GRACE, warden: None }
+        Command { words, dir: dir.into(), env, stdin, timeout, grace: STOP_GRACE, warden: None, fate: None }
     }
 
     /// Runs it to its end, and whatever is left of its group with it.
     ///
-    /// `copy` gets the output as it comes, up to a bound. `stop` is asked a few times a second. After the deadline, a stop, or the end of the command
+    /// `copy` gets the output as it comes, up to a bound. `stop` is asked a few times a second, and so is its fate. After the deadline, a stop, or the end of the command
     /// itself, the answer takes no longer than the grace and a moment, whoever still holds the output.
     pub fn run(&self, copy: Option<&mut dyn Write>, stop: &mut dyn FnMut() -> bool) -> Result<Ran, Error> {
         let started = Instant::now();
+        let _part = self.fate.as_ref().map(|fate| fate.join().ok_or(Error::Over)).transpose()?;
         let (child, pipe) = self.spawn()?;
-        let mut running = Running::new(child, pipe, &self.stdin, output::Copy::to(copy))?;
+        let mut running = Running::new(child, pipe, self, output::Copy::to(copy))?;
         let ended = running.follow(self, started, stop);
         let (output, copy_failed) = (running.output, running.copy.finish().err());
         Ok(Ran { ended, output, took: started.elapsed(), copy_failed })
@@ -187,13 +195,16 @@ struct Running<'a, 'w> {
     unread: &'a [u8],
     output: Output,
     copy: output::Copy<'w>,
+    fate: Option<&'a Fate>,
+    /// When it is killed at the latest, once it is over with those whose fate it shares.
+    over_at: Option<Instant>,
 }
 
 impl<'a, 'w> Running<'a, 'w> {
     fn new(
         mut child: Child,
         pipe: PipeReader,
-        unread: &'a [u8],
+        command: &'a Command,
         copy: output::Copy<'w>,
     ) -> Result<Self, Error> {
         let group = Pid::from_child(&child);
@@ -213,9 +224,11 @@ impl<'a, 'w> Running<'a, 'w> {
                 has_ended: false,
                 pipe: Some(pipe),
                 stdin,
-                unread,
+                unread: &command.stdin,
                 output: Output::default(),
                 copy,
+                fate: command.fate.as_deref(),
+                over_at: None,
             }),
             Err(error) => {
                 // Out of descriptors: what was started is not left behind.
@@ -231,7 +244,7 @@ impl<'a, 'w> Running<'a, 'w> {
         let deadline = started + command.timeout;
         let mut cut = None;
         while !self.has_ended {
-            if stop() {
+            if stop() || self.is_over() {
                 cut = Some(Ended::Stopped);
                 break;
             }
@@ -247,12 +260,12 @@ impl<'a, 'w> Running<'a, 'w> {
             self.signal(Signal::TERM);
         } else {
             // What was printed last may still be on its way through something like `tee`.
-            self.until(kill_at.min(Instant::now() + SETTLE));
+            self.until_over(kill_at.min(Instant::now() + SETTLE));
             if self.pipe.is_some() {
                 self.signal(Signal::TERM);
             }
         }
-        self.until(kill_at);
+        self.until_over(kill_at);
         self.signal(Signal::KILL);
         self.until(Instant::now() + DRAIN);
         // From here on whoever still holds the output has left the group, and is not waited for.
@@ -275,6 +288,14 @@ impl<'a, 'w> Running<'a, 'w> {
         let _ = kill_process_group(self.group, signal);
     }
 
+    /// Whether it is over with those whose fate it shares: then there is not much time.
+    fn is_over(&mut self) -> bool {
+        if self.over_at.is_none() && self.fate.is_some_and(Fate::is_over) {
+            self.over_at = Some(Instant::now() + SHORT_GRACE);
+        }
+        self.over_at.is_some()
+    }
+
     /// Goes on until the command has ended and its output is closed, at most until `end`.
     fn until(&mut self, end: Instant) {
         while !self.has_ended || self.pipe.is_some() {
@@ -283,6 +304,18 @@ impl<'a, 'w> Running<'a, 'w> {
                 return;
             }
             self.step(end - now);
+        }
+    }
+
+    /// The same, for those who get a grace: a short one, once it is over.
+    fn until_over(&mut self, end: Instant) {
+        while !self.has_ended || self.pipe.is_some() {
+            let end = if self.is_over() { self.over_at.map_or(end, |at| at.min(end)) } else { end };
+            let now = Instant::now();
+            if now >= end {
+                return;
+            }
+            self.step((end - now).min(STOP_LOOK));
         }
     }
 

@@ -13,16 +13,13 @@ use super::hook_run::HookRunner;
 use super::snapshot::Process;
 use crate::agent::Exit;
 use crate::harness::signal::Overheard;
-use crate::harness::{Failure, Told};
+use crate::harness::{Failure, Harness, Told};
 
 impl Running {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), AppendError> {
         match effect {
             Effect::SpawnHarness => self.spawn(),
-            Effect::SendToHarness { stream, sent, .. } => {
-                self.send(stream, &sent);
-                Ok(())
-            }
+            Effect::SendToHarness { stream, sent, .. } => self.send(stream, &sent),
             Effect::RunHook { run, hook, .. } => {
                 self.run_hook(run, hook);
                 Ok(())
@@ -91,29 +88,41 @@ impl Running {
         }
     }
 
-    pub(super) fn send(&mut self, stream: StreamId, sent: &Sent) {
+    pub(super) fn send(&mut self, stream: StreamId, sent: &Sent) -> Result<(), AppendError> {
         self.stream = Some(Stream { id: stream, seq: 0, is_over: false });
         // What went wrong before is not what will go wrong now.
         self.blamed = None;
         self.overheard = Overheard::default();
-        let is_again = *sent == Sent::Again && self.machine.rules().tools_by == ToolsBy::Baton;
         match sent {
             Sent::Prompt(text) => {
                 let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
                 self.sent = vec![text.clone()];
                 self.sent.append(&mut self.more);
-                self.tree = self.look_at_tree();
+                return self.prompt_after_look();
             }
-            Sent::ToolOutputs | Sent::Again => {}
+            Sent::ToolOutputs => {
+                let outputs = self.tooling.take_outputs();
+                self.deliver(|harness| harness.outputs(&outputs));
+            }
+            Sent::Again if self.machine.rules().tools_by == ToolsBy::Baton => {
+                self.deliver(|harness| harness.again());
+            }
+            Sent::Again => self.prompt(),
         }
+        Ok(())
+    }
+
+    /// Sends what is to be sent.
+    pub(super) fn prompt(&mut self) {
+        let sent = std::mem::take(&mut self.sent);
+        self.deliver(|harness| harness.prompt(&sent));
+        self.sent = sent;
+    }
+
+    fn deliver(&mut self, how: impl FnOnce(&mut dyn Harness) -> Result<(), Failure>) {
         let failed = match &mut self.harness {
-            Some(harness) => match sent {
-                Sent::Prompt(_) => harness.prompt(&self.sent).err(),
-                Sent::ToolOutputs => harness.outputs(&self.tooling.take_outputs()).err(),
-                Sent::Again if is_again => harness.again().err(),
-                Sent::Again => harness.prompt(&self.sent).err(),
-            },
+            Some(harness) => how(harness.as_mut()).err(),
             None => Some(Failure::new("there is no agent")),
         };
         self.note_process();
@@ -146,6 +155,7 @@ impl Running {
             hook,
             workspace: self.start.workspace.clone(),
             warden: self.start.tools.as_ref().and_then(|tools| tools.warden()),
+            fate: self.fate.clone(),
             stop: self.hooks_stop.clone(),
         };
         let mailbox = self.mailbox.clone();

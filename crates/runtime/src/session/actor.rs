@@ -24,6 +24,7 @@ use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
 use super::feed::{Channel, Feed};
+use super::looking::Looking;
 use super::recorder::Recorder;
 use super::snapshot::Snapshot;
 use super::tool_run::Tooling;
@@ -32,6 +33,7 @@ use crate::clock::Clock;
 use crate::harness::signal::Overheard;
 use crate::harness::{Failure, Harness, Told};
 use crate::limits::MAILBOX_MAX;
+use crate::process::Fate;
 use crate::telemetry::{Observer, metrics};
 use crate::tools::tree_change::Look;
 use crate::tools::{ToolRan, ToolRunner};
@@ -122,6 +124,8 @@ pub(super) enum Letter {
     Input(Input),
     /// What came of a tool.
     Tool(baton_core::ids::ToolRunId, Box<ToolRan>),
+    /// What a look at the work tree saw, by its number.
+    Looked(u64, Option<Look>),
     /// With a place for the answer: whether it was taken, or why not.
     Ask(Ask, SyncSender<Result<(), String>>),
 }
@@ -143,6 +147,7 @@ impl std::fmt::Debug for Letter {
             Letter::Told(told) => told.fmt(f),
             Letter::Input(input) => input.fmt(f),
             Letter::Tool(run, _) => run.fmt(f),
+            Letter::Looked(number, _) => write!(f, "look {number}"),
             Letter::Ask(ask, _) => ask.fmt(f),
         }
     }
@@ -262,12 +267,16 @@ pub(super) struct Running {
     /// When silence is too long: of a handshake, or of a turn.
     pub(super) silence: Option<(Instant, &'static str)>,
     pub(super) hooks_stop: Arc<AtomicBool>,
+    /// What runs for the session ends with it.
+    pub(super) fate: Arc<Fate>,
     /// The process of the moment, for whoever asks whose a process is.
     pub(super) pid: Arc<AtomicU32>,
     pub(super) stop_reason: Arc<Mutex<String>>,
     pub(super) tooling: Tooling,
-    /// The work tree as it was before the turn.
+    /// The work tree as it was before the turn, and the look at it that is being taken.
     pub(super) tree: Option<Look>,
+    pub(super) looking: Option<Looking>,
+    pub(super) looks: u64,
     pub(super) began: Instant,
     pub(super) last_tool: Option<String>,
     /// What was said of the end before it came.
@@ -289,6 +298,7 @@ impl Running {
     fn new(start: Start, mailbox: SyncSender<Letter>, feed: Arc<Feed>, view: Arc<Mutex<View>>) -> Self {
         Running {
             machine: Machine::new(start.id, start.rules.clone()),
+            fate: start.tools.as_ref().map_or_else(Arc::default, |tools| tools.fate().clone()),
             telemetry: Observer::new(start.id, metrics()),
             start,
             view,
@@ -313,6 +323,8 @@ impl Running {
             stop_reason: Arc::default(),
             tooling: Tooling::default(),
             tree: None,
+            looking: None,
+            looks: 0,
             began: Instant::now(),
             last_tool: None,
             blamed: None,
@@ -421,9 +433,9 @@ impl Running {
                 self.asking.insert(id.clone(), answer);
                 Input::PermissionRequested { id, kind: PermissionKind::Question, title: text, call_id: None }
             }
-            Ask::Stop => Input::StopRequested,
-            Ask::Leave => {
-                self.start.snapshot.is_cut_short = true;
+            Ask::Stop | Ask::Leave => {
+                self.start.snapshot.is_cut_short |= matches!(ask, Ask::Leave);
+                self.drop_look()?;
                 Input::StopRequested
             }
             Ask::Permit { id, answer, by } => Input::PermissionAnswered { id, answer, by },
@@ -449,6 +461,7 @@ impl Running {
             Letter::Told(told) => self.hear(told),
             Letter::Input(input) => self.decide(input),
             Letter::Tool(run, ran) => self.tool_ran(run, &ran),
+            Letter::Looked(number, seen) => self.looked(number, seen),
             Letter::Ask(ask, answer) => {
                 let taken = self.ask(ask)?;
                 // Whoever asked may have gone.

@@ -60,6 +60,8 @@ pub struct SessionBounds {
     pub exit_grace: Duration,
     pub stderr_lines: usize,
     pub output_bytes: usize,
+    /// What programs of tools may read besides the workspace and the system's own.
+    pub home_read: Vec<PathBuf>,
     /// Whether a conversation that Baton's end cut short is gone on with.
     pub resume: bool,
 }
@@ -262,9 +264,9 @@ impl Broker {
         };
         let (itself, tmp) = (self.itself.clone(), tmp_of(id));
         let handle = Actor::start(start, move |data, view| {
-            ended(data, view);
-            // Whatever left its group: what a session started ends with it.
+            // Whatever left its group: what a session started ends with it, before somebody else works in its place.
             end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
+            ended(data, view);
             let _ = fs::remove_dir_all(&tmp);
             if let Some(broker) = itself.upgrade() {
                 unmark_live(&broker.setting.dir, id);
@@ -294,6 +296,7 @@ impl Broker {
             timeout: bounds.tool_timeout,
             timeouts: bounds.tool_timeouts.clone(),
             output_bytes: bounds.output_bytes,
+            home_read: bounds.home_read.clone(),
             marks: BTreeMap::from([(SESSION_VARIABLE.to_owned(), id.to_string())]),
             myself: Some(surroundings.program.clone()),
             ..ToolSettings::new(cwd, tmp_of(id))

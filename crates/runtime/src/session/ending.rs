@@ -7,6 +7,7 @@ use serde_json::json;
 use super::actor::{Running, object};
 use crate::agent::Exit;
 use crate::harness::Failure;
+use crate::limits::RUNS_END_WAIT;
 
 impl Running {
     /// The last thing that happens: how it ended, once.
@@ -14,6 +15,7 @@ impl Running {
         if self.ended.is_some() {
             return Ok(());
         }
+        self.fate.end();
         let open = match self.machine.kind() {
             StateKind::Starting => Some("before it took any input"),
             _ if !self.machine.permissions().is_empty() => Some("while it waited for a permission"),
@@ -57,6 +59,8 @@ impl Running {
             self.end_stream("error", &json!({"code": "process_exit", "message": data.message}))?;
             self.start.recorder.record_after(self.noted.take(), &[])?;
         }
+        // Nothing of it runs once it is called ended. What even a kill does not end in this time is beyond help.
+        self.fate.wait(RUNS_END_WAIT);
         self.telemetry.ended(&data);
         let fields = serde_json::to_value(&data).map(object).unwrap_or_default();
         self.start.recorder.note("session.ended", fields, self.moment())?;
@@ -86,6 +90,7 @@ impl Running {
 
     /// Something could not be recorded: the agent is ended, and nothing more is done. Its end is recorded where at least that can be.
     pub(super) fn abandon(&mut self, why: &str) {
+        self.fate.end();
         self.stop_harness();
         let ended = Ended::new(ProcessEnd::Lost(format!("the ledger could not be written: {why}")));
         let data = self.ended.get_or_insert_with(|| ended.classify()).clone();

@@ -4,9 +4,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use baton_core::protocol::scan::Found;
-use baton_core::session::{
-    Answer, Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall, ToolFilter, ToolsBy,
-};
+use baton_core::session::{Answer, Cause, Input, PermissionKind, RunStatus, StateKind, StreamEnd, ToolCall};
 use baton_core::{EventId, Uuid7};
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
@@ -16,7 +14,6 @@ use super::feed::Channel;
 use crate::harness::bounds::{cut, is_small};
 use crate::harness::{Asked, Failure, Progress, Ready, Told, ToolSeen};
 use crate::limits::{CLOSED_GRACE, PERMISSIONS_MAX, TOLD_ERROR_BYTES_MAX, TURN_TOOLS_MAX};
-use crate::tools::tree_change::Look;
 
 impl Running {
     /// Translates what the agent tells.
@@ -86,13 +83,13 @@ impl Running {
                 self.usage = Some(usage);
             }
             Told::Status(text) => self.stream_event("status", &json!({"message": text})),
+            // The turn has not begun, or its end was told before.
+            Told::TurnEnded { .. } | Told::TurnFailed(_) if self.looking.is_some() => {}
             Told::TurnEnded { stop, usage } => {
                 self.overhear_end();
                 self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&stop);
                 let usage = usage.or_else(|| self.usage.take());
-                self.end_stream("completed", &json!({"reason": stop, "usage": usage}))?;
-                let end = StreamEnd::Completed { is_tree_changed: self.is_tree_changed() };
-                self.decide(Input::StreamEnded(end))?;
+                self.end_turn_after_look(stop, usage)?;
             }
             Told::TurnFailed(failure) => {
                 self.overhear_end();
@@ -120,7 +117,10 @@ impl Running {
                     self.closed.get_or_insert((Instant::now() + CLOSED_GRACE, what));
                 }
             }
-            Told::Exited(exit) => self.end(*exit)?,
+            Told::Exited(exit) => {
+                self.drop_look()?;
+                self.end(*exit)?;
+            }
         }
         self.watch_silence();
         Ok(())
@@ -136,21 +136,6 @@ impl Running {
         if let Some(signals) = &self.start.signals {
             found.into_iter().for_each(signals);
         }
-    }
-
-    /// The work tree before a turn, where a hook wants to know whether an agent changed something.
-    pub(super) fn look_at_tree(&self) -> Option<Look> {
-        let rules = self.machine.rules();
-        let is_asked = rules.hooks.iter().any(|hook| hook.tool_filter == ToolFilter::AnyMutating);
-        let tools = self.start.tools.as_ref().filter(|_| is_asked && rules.tools_by == ToolsBy::Agent)?;
-        tools.look()
-    }
-
-    /// Whether files changed in this turn though no tool of it says so. Where it cannot be told, they did not.
-    fn is_tree_changed(&mut self) -> bool {
-        let Some(before) = self.tree.take() else { return false };
-        let is_known = self.machine.calls().any(|(_, run)| run.mutating);
-        !is_known && self.look_at_tree().is_some_and(|after| after != before)
     }
 
     pub(super) fn see_tool(&mut self, seen: &ToolSeen) -> Result<(), AppendError> {

@@ -10,7 +10,7 @@ use baton_core::session::{Hook, Input, RunStatus};
 use serde_json::Value;
 
 use crate::limits::TOOL_GRACE;
-use crate::process::{Command, Ended, short};
+use crate::process::{Command, Ended, Fate, short};
 
 /// A hook that is to be run.
 #[derive(Debug)]
@@ -23,18 +23,20 @@ pub(super) struct HookRunner {
     pub(super) env: Vec<(String, String)>,
     /// Ends it should Baton be gone.
     pub(super) warden: Option<PathBuf>,
+    /// Ends it with the session.
+    pub(super) fate: Arc<Fate>,
     pub(super) stop: Arc<AtomicBool>,
 }
 
 impl HookRunner {
     /// Runs it to its end and says what came of it.
     pub(super) fn run(self, tell: &dyn Fn(Input)) {
-        let HookRunner { run, hook, workspace, told, env, warden, stop } = self;
+        let HookRunner { run, hook, workspace, told, env, warden, fate, stop } = self;
         tell(Input::HookStarted { run });
         let timeout = Duration::from_millis(hook.timeout_ms);
         let mut command = Command::new(hook.command, workspace, timeout);
         command.env.extend(env);
-        (command.warden, command.grace) = (warden, TOOL_GRACE);
+        (command.warden, command.fate, command.grace) = (warden, Some(fate), TOOL_GRACE);
         command.stdin = format!("{told}\n").into_bytes();
         let ran = command.run(None, &mut || stop.load(Ordering::Relaxed));
         let (status, error, output) = match ran {

@@ -16,6 +16,7 @@ mod ending;
 mod feed;
 mod hearing;
 mod hook_run;
+mod looking;
 mod past;
 mod recorder;
 mod snapshot;

@@ -84,7 +84,8 @@ pub(super) fn spawner(
     let (cwd, lines) = (begin.cwd.clone(), setting.bounds.stderr_lines);
     let grace = setting.bounds.stop_grace.min(spec.waits.exit);
     let launch = move |words: Vec<String>| -> io::Result<Launch> {
-        let stderr_copy = Some(RotatingFile::create(&stderr)?);
+        // A command has a process for each prompt, and all of them one file.
+        let stderr_copy = Some(RotatingFile::append(&stderr)?);
         let (dir, env) = (cwd.clone(), env.clone());
         Ok(Launch { words, dir, env, stderr_lines: lines, stderr_copy, grace })
     };

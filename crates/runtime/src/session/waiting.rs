@@ -6,14 +6,23 @@ use baton_core::Timestamp;
 use baton_core::session::{Answer, Cause, Input, StateKind};
 use baton_store::AppendError;
 
-use super::actor::{Deadlines, Running};
-use crate::harness::Failure;
+use super::actor::{Deadlines, Letter, Running};
+use crate::harness::{Failure, Told};
 
 impl Running {
     /// Asks the agent to end its turn, and waits for that within its time.
     pub(super) fn cancel(&mut self) -> Result<Result<(), String>, AppendError> {
         if self.machine.kind() != StateKind::CallingLlm {
             return Ok(Err(format!("a session in {} has no turn to cancel", self.machine.kind())));
+        }
+        if self.is_turn_ending() {
+            return Ok(Ok(()));
+        }
+        if self.drop_look()? {
+            // The agent was not asked anything yet, and never will be.
+            let ended = Told::TurnEnded { stop: "cancelled".to_owned(), usage: None };
+            self.own.push_back(Letter::Told(ended));
+            return Ok(Ok(()));
         }
         // Whoever waits for a yes would not end the turn before it has an answer.
         let asked: Vec<String> = self.machine.permissions().iter().map(|asked| asked.id.clone()).collect();
@@ -43,6 +52,8 @@ impl Running {
             self.cancelled = None;
         }
         let wanted = match self.machine.kind() {
+            // It is not the agent that is waited for.
+            _ if self.looking.is_some() => None,
             StateKind::Starting => Some((handshake, "the handshake")),
             // Whoever waits for a person may be silent.
             StateKind::CallingLlm if self.machine.permissions().is_empty() => Some((inactivity, "the turn")),
@@ -67,8 +78,10 @@ impl Running {
         let silence = self.silence.map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let closed = self.closed.map(|(at, _)| at.saturating_duration_since(Instant::now()));
         let cancelled = self.cancelled.map(|at| at.saturating_duration_since(Instant::now()));
+        let looking = self.looking.as_ref().map(|looking| looking.until);
+        let looking = looking.map(|at| at.saturating_duration_since(Instant::now()));
         let said = self.start.transcript.due().map(|at| at.saturating_duration_since(Instant::now()));
-        let all = [retry, permission, silence, closed, cancelled, said];
+        let all = [retry, permission, silence, closed, cancelled, looking, said];
         all.into_iter().flatten().min().unwrap_or(Duration::from_secs(3600))
     }
 
@@ -84,6 +97,7 @@ impl Running {
             let by = "baton".to_owned();
             self.decide(Input::PermissionAnswered { id, answer: Answer::Deny, by })?;
         }
+        self.give_up_look()?;
         if self.cancelled.take_if(|at| *at <= Instant::now()).is_some() {
             let message = "the agent did not end the turn that was cancelled";
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));

@@ -107,7 +107,7 @@ impl ToolRunner {
         env: &BTreeMap<String, String>,
     ) -> Command {
         let mut command = Command::new(words, dir, timeout);
-        command.grace = TOOL_GRACE;
+        (command.grace, command.fate) = (TOOL_GRACE, Some(self.fate.clone()));
         let (home, tmp) = (self.settings.tmp.join("home"), self.settings.tmp.join("tmp"));
         let below = |name: &str| home.join(name).display().to_string();
         let home_text = home.display().to_string();
@@ -188,9 +188,9 @@ impl ToolRunner {
         self.identity.get_or_init(|| {
             let ask = |key: &str| {
                 let words = ["git", "config", "--get", key].map(str::to_owned).to_vec();
-                let ran =
-                    Command::new(words, self.root.path(), Duration::from_secs(5)).run(None, &mut || false);
-                let ran = ran.ok().filter(|ran| ran.ended == Ended::Exit(0))?;
+                let mut command = Command::new(words, self.root.path(), Duration::from_secs(5));
+                command.fate = Some(self.fate.clone());
+                let ran = command.run(None, &mut || false).ok().filter(|ran| ran.ended == Ended::Exit(0))?;
                 Some(ran.output.text().trim().to_owned()).filter(|text| !text.is_empty())
             };
             let names = [

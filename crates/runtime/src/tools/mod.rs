@@ -40,6 +40,7 @@ use self::git_dirs::GitDirs;
 use self::output::{Bounded, bound};
 use self::walk::Walk;
 use crate::limits::{TOOL_OUTPUT_BYTES, TOOL_TIMEOUT};
+use crate::process::Fate;
 
 /// What tools go by.
 #[derive(Debug, Clone)]
@@ -103,6 +104,8 @@ pub struct ToolRunner {
     /// The repository, where it is not in the workspace.
     git: Option<GitDirs>,
     store: Option<Arc<dyn ArtifactStore>>,
+    /// Everything that runs here ends with it.
+    fate: Arc<Fate>,
     /// Who commits: known once it was asked for.
     identity: OnceLock<Vec<(String, String)>>,
 }
@@ -139,7 +142,7 @@ impl ToolRunner {
         let root = Root::open(&settings.root, settings.own.clone())?;
         settings.root = root.path().to_owned();
         let git = GitDirs::of(root.path()).filter(GitDirs::is_linked);
-        Ok(ToolRunner { settings, root, git, store, identity: OnceLock::new() })
+        Ok(ToolRunner { settings, root, git, store, fate: Arc::default(), identity: OnceLock::new() })
     }
 
     pub fn root(&self) -> &Root {
@@ -149,6 +152,11 @@ impl ToolRunner {
     /// What ends a program should this process be killed.
     pub(crate) fn warden(&self) -> Option<PathBuf> {
         self.settings.myself.clone()
+    }
+
+    /// Ends everything that runs here, once.
+    pub fn fate(&self) -> &Arc<Fate> {
+        &self.fate
     }
 
     /// What stands around the programs that are run here.
@@ -161,6 +169,9 @@ impl ToolRunner {
 
     /// Runs a tool to its end, within its time and until `stop`.
     pub fn run(&self, call: &ToolCall, stop: &AtomicBool) -> ToolRan {
+        let Some(_part) = self.fate.join() else {
+            return ToolRan { failed: Some("the session has ended".to_owned()), ..ToolRan::default() };
+        };
         let timeout = self.settings.timeouts.get(&call.name).copied().unwrap_or(self.settings.timeout);
         let gave = match Args::new(&call.arguments) {
             Ok(args) => self.dispatch(&call.name, args, timeout, stop),

@@ -1,7 +1,9 @@
 //! Tools in a session: those that a model asks for, what an agent asks of its client, and what an agent does without a word.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,14 +14,18 @@ use baton_core::session::{
 use baton_runtime::agent::Exit;
 use baton_runtime::harness::acp::Setup;
 use baton_runtime::harness::{Failure, Harness, Ready, Told, ToolOutput};
-use baton_runtime::session::{Ask, Start, Tell};
+use baton_runtime::limits::{TOOL_GRACE, TREE_LOOK_TIME};
+use baton_runtime::session::{Ask, SESSION_VARIABLE, Start, Tell};
 use baton_runtime::tools::{ToolRunner, ToolSettings};
 use serde_json::{Value, json};
 
+use crate::doomed::processes;
 use crate::session::{Live, SOON, acp, patient};
 
 /// What a model does when it is sent something.
 enum Turn {
+    /// Ends it at once, having done something without a word.
+    Does(Box<dyn FnOnce() + Send>),
     Calls(Vec<(&'static str, Value)>),
     Fails,
     Done,
@@ -57,6 +63,10 @@ impl Model {
         let ended = || Told::TurnEnded { stop: "end_turn".into(), usage: None };
         let told = match self.turns.pop_front().unwrap_or(Turn::Done) {
             Turn::Done => vec![Told::Text { text: "done".into(), is_thought: false }, ended()],
+            Turn::Does(does) => {
+                does();
+                vec![ended()]
+            }
             Turn::Fails => {
                 vec![Told::TurnFailed(Failure { retryable: true, ..Failure::new("overloaded") })]
             }
@@ -240,6 +250,48 @@ fn a_stop_ends_the_tool_that_runs_and_all_that_it_started() {
     }
 }
 
+/// What never ends by itself, and not when it is asked to.
+const STUBBORN: &str = "trap '' TERM; while :; do date > f; sleep 0.01; done";
+
+fn marked(start: &Start) -> Arc<ToolRunner> {
+    tools(start, |settings| {
+        settings.marks = BTreeMap::from([(SESSION_VARIABLE.to_owned(), start.id.to_string())]);
+    })
+}
+
+/// Stops a session whose program is at work, and sees that nothing of it is left once it has ended.
+#[track_caller]
+fn nothing_is_left_after_a_stop(live: &Live) {
+    crate::support::wait_for("its first words", || live.bench.at("work/f").exists());
+    let began = Instant::now();
+    live.handle.ask(Ask::Stop).unwrap();
+    live.end();
+    let left = processes(format!("{SESSION_VARIABLE}={}", live.id()).as_bytes());
+    assert!(left.is_empty(), "{left:?}");
+    assert!(began.elapsed() < TOOL_GRACE, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_tool_that_will_not_end_is_gone_when_its_session_has_ended() {
+    let calls = vec![("bash", json!({"command": STUBBORN}))];
+    let (live, _given) = model(vec![Turn::Calls(calls)], |start| start.tools = Some(marked(start)));
+    live.prompt("go");
+    nothing_is_left_after_a_stop(&live);
+}
+
+#[test]
+fn a_hook_that_will_not_end_is_gone_when_its_session_has_ended() {
+    let mut hook = any_change();
+    hook.command = crate::support::sh(STUBBORN);
+    let calls = vec![("write_file", json!({"path": "a", "content": ""}))];
+    let (live, _given) = model(vec![Turn::Calls(calls)], |start| {
+        start.rules = Rules::new(ToolsBy::Baton, vec![hook]);
+        start.tools = Some(marked(start));
+    });
+    live.prompt("go");
+    nothing_is_left_after_a_stop(&live);
+}
+
 #[test]
 fn a_tool_that_does_not_end_is_tried_again_and_then_given_up() {
     let calls = vec![
@@ -367,16 +419,20 @@ fn what_is_not_offered_is_not_answered() {
     live.end();
 }
 
-#[test]
-fn a_hook_runs_after_a_turn_that_changed_files_without_a_word() {
-    let hook = Hook {
+/// A hook for any change.
+fn any_change() -> Hook {
+    Hook {
         name: "check".into(),
         command: vec!["true".into()],
         timeout_ms: 30_000,
         failure_policy: FailurePolicy::FailSession,
         tool_filter: ToolFilter::AnyMutating,
-    };
-    let live = client(Rules::new(ToolsBy::Agent, vec![hook]), false);
+    }
+}
+
+#[test]
+fn a_hook_runs_after_a_turn_that_changed_files_without_a_word() {
+    let live = client(Rules::new(ToolsBy::Agent, vec![any_change()]), false);
     live.until_state(StateKind::Ready);
     live.prompt("silent");
     live.until_state(StateKind::PostToolsHook);
@@ -387,4 +443,91 @@ fn a_hook_runs_after_a_turn_that_changed_files_without_a_word() {
     live.handle.ask(Ask::Stop).unwrap();
     let (_, view) = live.end();
     assert_eq!(view.hook_runs.len(), 1);
+}
+
+/// Makes every look at a work tree of git slow: it has to ask a filter, which takes its time.
+fn slow_down(work: &Path) {
+    let git = |words: &[&str]| {
+        let who = ["-c", "user.name=a", "-c", "user.email=b"];
+        let mut git = Command::new("git");
+        let ran = git.args(who).args(words).current_dir(work).env("GIT_CONFIG_GLOBAL", "/dev/null").output();
+        assert!(ran.unwrap().status.success(), "git {words:?}");
+    };
+    fs::write(work.join(".gitattributes"), "a filter=slow\n").unwrap();
+    fs::write(work.join("a"), "one").unwrap();
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "one"]);
+    git(&["config", "filter.slow.clean", "sleep 1000"]);
+    // As large as before, so that only its content can tell.
+    fs::write(work.join("a"), "two").unwrap();
+}
+
+/// An agent that runs its own tools, and a hook that wants to know of any change.
+fn silent(turns: Vec<Turn>, prepare: impl FnOnce(&mut Start)) -> Live {
+    let (live, _given) = model(turns, |start| {
+        start.rules = Rules::new(ToolsBy::Agent, vec![any_change()]);
+        prepare(start);
+    });
+    live
+}
+
+/// A stop, and how long it took.
+#[track_caller]
+fn stop_is_quick(live: &Live) {
+    let began = Instant::now();
+    live.handle.ask(Ask::Stop).unwrap();
+    let (_, view) = live.end();
+    assert_eq!(view.state, StateKind::Stopped);
+    assert!(began.elapsed() < TREE_LOOK_TIME / 2, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_look_before_a_turn_and_nothing_is_sent() {
+    let (say, sent) = channel();
+    let does = Turn::Does(Box::new(move || say.send(()).unwrap()));
+    let live = silent(vec![does], |start| slow_down(&start.workspace));
+    live.prompt("go");
+    stop_is_quick(&live);
+    assert!(sent.recv().is_err(), "the prompt was sent");
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_look_after_a_turn() {
+    let (say, done) = channel();
+    let live = silent(Vec::new(), |start| {
+        let work = start.workspace.clone();
+        let does = Turn::Does(Box::new(move || {
+            slow_down(&work);
+            say.send(()).unwrap();
+        }));
+        start.spawn = Box::new(move |tell| {
+            Ok(Box::new(Model::start(tell, vec![does], channel().0)) as Box<dyn Harness>)
+        });
+    });
+    live.prompt("go");
+    done.recv_timeout(SOON).unwrap();
+    stop_is_quick(&live);
+}
+
+#[test]
+fn a_look_that_takes_too_long_counts_as_no_change() {
+    let live = silent(vec![Turn::Done], |start| slow_down(&start.workspace));
+    live.prompt("go");
+    live.until_state(StateKind::Ready);
+    live.handle.ask(Ask::Stop).unwrap();
+    let (_, view) = live.end();
+    assert!(view.hook_runs.is_empty());
+}
+
+#[test]
+fn a_turn_that_is_cancelled_before_it_was_sent_is_never_sent() {
+    let (say, sent) = channel();
+    let does = Turn::Does(Box::new(move || say.send(()).unwrap()));
+    let live = silent(vec![does], |start| slow_down(&start.workspace));
+    live.prompt("go");
+    live.handle.ask(Ask::Cancel).unwrap();
+    live.until_state(StateKind::Ready);
+    stop_is_quick(&live);
+    assert!(sent.recv().is_err(), "the prompt was sent");
 }
