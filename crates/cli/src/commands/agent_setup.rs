@@ -58,7 +58,7 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui) -> Ended {
         return Ok(Exit::Ok);
     }
     let left = Align::Left;
-    let mut table = Table::new(&[("AGENT", left), ("HARNESS", left), ("ROLES", left), ("STARTED BY", left)]);
+    let mut table = Table::new(&[("agent", left), ("harness", left), ("roles", left), ("started by", left)]);
     for spec in specs.values() {
         let roles = spec.roles.join(",");
         table.row(vec![

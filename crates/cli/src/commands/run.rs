@@ -15,7 +15,8 @@ use baton_runtime::work::{Attempt, NotStarted, Outcome, RunEnd};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::follow::{Answers, Follower, ending_lines};
+use super::ending::{Stopped, ending_lines};
+use super::follow::{Answers, Follower};
 use crate::commands::Ended;
 use crate::commands::house::House;
 use crate::context::{Context, Writing};
@@ -236,7 +237,7 @@ fn finish(
     {
         // What the last line says is not said twice.
         let said = usize::from(end.why == data.message);
-        ending_lines(data).iter().skip(said).for_each(|line| ui.note(line));
+        ending_lines(data, &Stopped::Unknown).iter().skip(said).for_each(|line| ui.note(line));
     }
     let why = end.why.as_ref().map(|why| format!(": {}", printable(why))).unwrap_or_default();
     ui.line(&format!("{}{why}  ({took}{}){status}", end.outcome.as_str(), cost(usage)))?;

@@ -41,6 +41,8 @@ mod init;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod looking;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod mcp_client;
