@@ -130,9 +130,9 @@ pub(crate) struct SessionShow {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionStart {
-    /// Name the agent
+    /// Name the agent [default: the only one that is configured]
     #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: AgentName,
+    pub(crate) agent: Option<AgentName>,
     /// Work in this directory [default: the workspace]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,

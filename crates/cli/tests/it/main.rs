@@ -25,6 +25,8 @@ mod examples_exit;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod first_agents;
+#[cfg(test)]
 mod guide;
 #[cfg(test)]
 mod help;

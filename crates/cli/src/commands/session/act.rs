@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use baton_core::session::{Answer, StateKind};
-use baton_runtime::session::{Ask, Begin, Live, NotBegun};
+use baton_runtime::session::{Ask, Begin, Live};
 use serde_json::json;
 
 use super::show::{Seen, print};
@@ -13,7 +13,7 @@ use super::{owner, running};
 use crate::commands::Ended;
 use crate::commands::ending::{Stopped, ending_lines};
 use crate::commands::follow::{Answers, Follower};
-use crate::commands::run::unknown_agent;
+use crate::commands::run::{not_begun, only_agent, unknown_agent};
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -25,8 +25,12 @@ use crate::ui::Ui;
 
 pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let Some(owner) = owner(ctx, ui)? else { return serve_and_retry(ctx) };
-    if !owner.broker.agents().contains_key(&args.agent) {
-        return Err(unknown_agent(&owner, &args.agent).into());
+    let agent = match &args.agent {
+        Some(agent) => agent.clone(),
+        None => only_agent(&owner, "baton session start --agent mock")?,
+    };
+    if !owner.broker.agents().contains_key(&agent) {
+        return Err(unknown_agent(ctx, &owner, &agent).into());
     }
     let cwd = match &args.cwd {
         Some(dir) => ctx.path(dir),
@@ -36,7 +40,7 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let dir = sessions::dir_of(&owner.workspace.layout);
     let resumes = args.resume.as_deref().map(|word| sessions::find(&dir, word).map(|found| found.id));
     let resumes = resumes.transpose()?;
-    let begin = Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes, signals: None };
+    let begin = Begin { agent, cwd, bound: None, id: None, resumes, signals: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
     let id = live.handle.id();
     wait_until_ready(&live);
@@ -49,13 +53,6 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let exit = if snapshot.ended.is_some() { Exit::AgentFailed } else { Exit::Ok };
     print(ui, &snapshot, &Seen::of(ctx, &snapshot, Some(&live))?)?;
     Ok(exit)
-}
-
-fn not_begun(why: NotBegun) -> CliError {
-    match why {
-        NotBegun::Append(error) => error.into(),
-        _ => CliError::new(Code::NotStarted, why.to_string()).hint("baton session ls --live"),
-    }
 }
 
 /// Waits until a session takes input, or does not. The deadline of the handshake is the session's own.

@@ -6,7 +6,7 @@ use baton_core::ids::SessionId;
 use baton_core::session::{SessionEndedData, StateKind};
 use baton_core::task::{Outcome, Papers, Run, Task};
 use baton_core::{AgentName, Timestamp};
-use baton_runtime::session::{Snapshot, view};
+use baton_runtime::session::{BATON_DIED, Snapshot, view};
 use baton_runtime::work::Worktrees;
 use baton_store::tasks::files::folder_path;
 use baton_store::tasks::fold::fold;
@@ -78,7 +78,8 @@ impl LastRun {
             }
             (Some(end), None) => {
                 let how = if end.failed { "failed" } else { "ended" };
-                ("last run", format!("by {agent}, {how} {}: {}", ago(end.at, now), end.reason))
+                let why = if end.reason == BATON_DIED { "Baton itself ended" } else { &end.reason };
+                ("last run", format!("by {agent}, {how} {}: {why}", ago(end.at, now)))
             }
         }];
         if let Some(session) = &self.session {
