@@ -91,6 +91,8 @@ mod task_commands;
 #[cfg(test)]
 mod task_files;
 #[cfg(test)]
+mod task_folders;
+#[cfg(test)]
 mod task_support;
 #[cfg(test)]
 mod trace;
