@@ -153,11 +153,11 @@ pub(crate) enum Command {
     /// Start, follow, answer and end sessions of agents
     ///
     /// A session is one supervised conversation with one agent. Any unique beginning
-    /// of an id will do.
+    /// or end of an id will do: sessions of one hour begin alike.
     ///
     /// Example:
     ///   baton session ls
-    ///   baton session show sess_019b76da
+    ///   baton session show c0ffee42
     #[command(verbatim_doc_comment, subcommand)]
     Session(Session),
     /// Configure agents, try them, and manage the keys they sign with

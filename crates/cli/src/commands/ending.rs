@@ -1,6 +1,6 @@
 //! How a session ended, in words for people. What is recorded stays as it is; here it is said what that means.
 
-use baton_core::session::{EndReason, SessionEndedData};
+use baton_core::session::{Cause, EndReason, SessionEndedData};
 use baton_core::task::{Board, Task};
 use baton_runtime::session::Snapshot;
 
@@ -43,9 +43,19 @@ impl Stopped {
     }
 }
 
+/// What was told of an end that is an error. That Baton ended an agent that can do nothing any more is not worth a word: it is the end of the message,
+/// and reads as if something else had gone wrong.
+pub(super) fn told(data: &SessionEndedData) -> Option<&str> {
+    let message = data.message.as_deref()?;
+    let is_given_up = matches!(data.cause, Some(Cause::Quota | Cause::Auth));
+    let signal = data.signal.as_ref().filter(|_| is_given_up);
+    let tail = signal.map(|signal| format!("; the agent was ended by {}", signal.name));
+    Some(tail.and_then(|tail| message.strip_suffix(&tail)).unwrap_or(message))
+}
+
 /// How a session ended, in a line.
 pub(super) fn ending(data: &SessionEndedData, stopped: &Stopped) -> String {
-    if let Some(message) = &data.message {
+    if let Some(message) = told(data) {
         return printable(message);
     }
     match (data.reason, stopped) {
@@ -114,6 +124,9 @@ mod tests {
         check(Some(5), Stopped::ByHand, "stopped by a person, or with its server");
         check(Some(5), Stopped::Unknown, "stopped by Baton");
         check(None, Stopped::AfterWork, "cut short: Baton itself ended while it ran");
+        let mut limited = Ended::new(ProcessEnd::Signalled(15));
+        (limited.cause, limited.told) = (Some(Cause::Quota), Some("usage limit reached".into()));
+        assert_eq!(ending(&limited.classify(), &Stopped::Unknown), "usage limit reached");
         let by_itself = Ended::new(ProcessEnd::Exited(0)).classify();
         assert_eq!(ending(&by_itself, &Stopped::ByHand), "the agent ended by itself");
     }

@@ -9,7 +9,7 @@ use baton_runtime::session::{Ask, Begin, Live};
 use serde_json::json;
 
 use super::show::{Seen, print};
-use super::{owner, running};
+use super::{board, owner, running};
 use crate::commands::Ended;
 use crate::commands::ending::{Stopped, ending_lines};
 use crate::commands::follow::{Answers, Follower};
@@ -208,7 +208,7 @@ pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
     };
     follow(&mut follower, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &id.to_string())?;
-    let stopped = Stopped::on(&ctx.board()?.board, &snapshot);
+    let stopped = Stopped::on(&board(ctx), &snapshot);
     if let Some(data) = snapshot.ended.filter(|_| !ui.json) {
         ending_lines(&data, &stopped).iter().try_for_each(|line| ui.line(line))?;
     }

@@ -53,8 +53,13 @@ fn running(ctx: &Context, ui: &Ui, word: &str) -> Result<(Arc<Owner>, Live), Sto
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id).map(|live| (owner, live)));
     match live {
         Some(live) => Ok(live),
-        None => Err(ended(&ctx.board()?.board, &snapshot).into()),
+        None => Err(ended(&board(ctx), &snapshot).into()),
     }
+}
+
+/// The tasks, which know why sessions were stopped. Where they do not read, that is not known; it is no reason to show nothing.
+fn board(ctx: &Context) -> Board {
+    ctx.board().map(|read| read.board).unwrap_or_default()
 }
 
 fn ended(board: &Board, snapshot: &Snapshot) -> CliError {

@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::limits::ERRORS_SHOWN_MAX;
 use crate::session_args::{SessionLs, SessionShow};
 use crate::sessions;
-use crate::tasks::read_board;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
 use crate::ui::text::printable;
@@ -43,7 +42,7 @@ impl Seen {
             }
         })?;
         let view = live.map_or(view, |live| live.handle.view());
-        let stopped = Stopped::on(&read_board(&visit)?.board, snapshot);
+        let stopped = Stopped::on(&super::board(ctx), snapshot);
         Ok(Seen { view, errors, stopped })
     }
 }
@@ -92,7 +91,7 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
         ("end", left),
     ]);
     let now: Timestamp = clock::now();
-    let board = ctx.board()?.board;
+    let board = super::board(ctx);
     for (snapshot, state) in rows {
         let end = match (&snapshot.ended, state) {
             (Some(data), _) => ending(data, &Stopped::on(&board, snapshot)),

@@ -69,12 +69,15 @@ impl Piece {
     }
 
     /// Whether this, of the ledger, comes before a piece of the transcript. What an agent says is written a moment later, and most often it says what
-    /// it wants before it asks for it.
+    /// it wants before it asks for it; and nothing of a turn is before its prompt, however quick it is.
     fn is_before(&self, said: &Piece) -> bool {
         let is_asked = self.kind.starts_with("permission_");
-        let is_words = matches!(said.kind.as_str(), "text" | "thought");
-        let late_ms = if is_asked && is_words { PIECE_WAIT.as_millis() } else { 0 };
-        self.at.unix_ms() <= said.at.unix_ms() - i64::try_from(late_ms).unwrap_or(0)
+        let late_ms = match said.kind.as_str() {
+            "text" | "thought" if is_asked => i64::try_from(PIECE_WAIT.as_millis()).unwrap_or(0),
+            "prompt" => 1,
+            _ => 0,
+        };
+        self.at.unix_ms() <= said.at.unix_ms() - late_ms
     }
 
     fn text(&self, key: &str) -> &str {
