@@ -115,9 +115,13 @@ fn a_run_whose_owner_was_killed_is_not_called_alive() {
     assert_eq!(home.json(&[])["tasks"]["cutShort"], json!([task]));
     let listed = home.run(&["session", "ls"]).stdout;
     assert!(listed.contains("cut short: its owner is gone"), "{listed}");
+    let session = home.json(&["session", "ls"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let shown = home.run(&["session", "show", &session]);
+    assert!(shown.stdout.contains("ended      cut short: its owner is gone"), "{shown:?}");
+    assert!(shown.stderr.contains("hint: baton serve"), "{shown:?}");
     // Whoever owns it next sees to it.
     home.run(&["task", "log", &task, "x"]).expect(0);
-    let session = home.show(&task)["lastRun"]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(home.show(&task)["lastRun"]["sessionId"], *session);
     let shown = home.run(&["task", "show", &task]).stdout;
     assert!(
         shown.contains("last run    by mock, failed") && shown.contains(": Baton itself ended\n"),

@@ -31,6 +31,7 @@ fn says(home: &Home, args: &[&str], wanted: &[&str]) -> String {
 fn a_task_says_who_worked_on_it_and_what_came_of_it() {
     let home = Home::new();
     let (task, session) = ran(&home, "complete done");
+    let summary = home.data().join("tasks/review").join(&task).join("outputs/summary.md");
     let shown = says(
         &home,
         &["task", "show", &task],
@@ -38,7 +39,7 @@ fn a_task_says_who_worked_on_it_and_what_came_of_it() {
             "last run    by mock, reported done",
             &format!("session     {session}  stopped by Baton after its work"),
             "notes       reported by the mock agent",
-            "summary     Done by the mock agent.  (outputs/summary.md)",
+            &format!("summary     Done by the mock agent.  ({})", summary.display()),
         ],
     );
     assert!(!shown.contains("worktree"), "{shown}");

@@ -25,6 +25,7 @@ pub(super) struct Seen {
     /// Everything that went wrong, also what has been made good since.
     errors: Vec<SessionError>,
     stopped: Stopped,
+    is_live: bool,
 }
 
 impl Seen {
@@ -43,7 +44,7 @@ impl Seen {
         })?;
         let view = live.map_or(view, |live| live.handle.view());
         let stopped = Stopped::on(&super::board(ctx), snapshot);
-        Ok(Seen { view, errors, stopped })
+        Ok(Seen { view, errors, stopped, is_live: live.is_some() })
     }
 }
 
@@ -171,7 +172,7 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
         ui.object(&to_json(snapshot, seen))?;
         return Ok(Exit::Ok);
     }
-    let Seen { view: seen, errors, stopped } = seen;
+    let Seen { view: seen, errors, stopped, is_live } = seen;
     let mut row = |name: &str, value: String| ui.line(&format!("{name:<10} {}", printable(&value)));
     row("session", snapshot.id.to_string())?;
     row("agent", format!("{} ({})", snapshot.agent, snapshot.harness))?;
@@ -199,8 +200,14 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
     for permission in &seen.permissions {
         row("waits for", format!("{}  {}", permission.id, permission.title))?;
     }
-    if let Some(data) = &snapshot.ended {
-        print_ending(ui, data, stopped)?;
+    match &snapshot.ended {
+        Some(data) => print_ending(ui, data, stopped)?,
+        None if !is_live => {
+            row("ended", "cut short: its owner is gone, and whoever serves next records it".to_owned())?;
+            ui.hint("baton serve");
+            return Ok(Exit::Ok);
+        }
+        None => {}
     }
     if let Some(permission) = seen.permissions.first() {
         ui.hint(&format!("baton session permit {} {} allow", snapshot.id, permission.id));

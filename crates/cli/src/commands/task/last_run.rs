@@ -42,9 +42,10 @@ struct Session {
 struct Report {
     outcome: Outcome,
     notes: String,
-    /// Where the summary is, as the report has it, and the summary itself where it is in the task's folder.
+    /// Where the summary is, as the report has it.
     summary_ref: String,
-    summary: Option<String>,
+    /// Its text and its path, where it is in the task's folder.
+    summary: Option<(String, PathBuf)>,
 }
 
 impl LastRun {
@@ -119,7 +120,7 @@ impl LastRun {
             put("outcome", report.outcome.as_str().into());
             put("notes", report.notes.as_str().into());
             put("summaryRef", report.summary_ref.as_str().into());
-            report.summary.iter().for_each(|text| put("summary", text.as_str().into()));
+            report.summary.iter().for_each(|(text, _)| put("summary", text.as_str().into()));
         }
         object.insert("lastRun".to_owned(), last);
         if let Some(path) = &self.worktree {
@@ -131,11 +132,9 @@ impl LastRun {
 impl Report {
     /// The first line of the summary, and where the rest is.
     fn summary_line(&self) -> String {
-        let first = self.summary.iter().flat_map(|text| text.lines()).find(|line| !line.trim().is_empty());
-        match first {
-            Some(line) => format!("{}  ({})", shorten(line.trim(), SUMMARY_CHARS), self.summary_ref),
-            None => self.summary_ref.clone(),
-        }
+        let Some((text, path)) = &self.summary else { return self.summary_ref.clone() };
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        format!("{}  ({})", shorten(first, SUMMARY_CHARS), path.display())
     }
 }
 
@@ -174,6 +173,7 @@ fn report(ctx: &Context, layout: &Layout, task: &Task, papers: &Papers) -> Resul
     let path = format!("{}/{summary_ref}", folder_path(task.status, &task.id));
     let read = RealTree::open(layout.root()).and_then(|tree| tree.read(&path, SUMMARY_BYTES_MAX));
     let summary = read.ok().filter(|_| !summary_ref.is_empty());
-    let summary = summary.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned());
+    let place = layout.root().join(&path);
+    let summary = summary.map(|(bytes, _)| (String::from_utf8_lossy(&bytes).into_owned(), place));
     Ok(Some(Report { outcome: said.outcome, notes: text("notes"), summary_ref, summary }))
 }
