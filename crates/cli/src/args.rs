@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
-use baton_core::{AgentName, EventType, Role, Token};
+use baton_core::{EventType, Token};
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 
 pub(crate) use crate::agent_args::{Agent, AgentAdd, AgentCheck, AgentKey};
 use crate::config::Flag;
+pub(crate) use crate::operate_args::{
+    Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve,
+};
 use crate::session_args::{Run, Session};
 use crate::task_args::{Ci, ExitSignal, Send, Task};
 use crate::trace_args::Trace;
 use crate::ui::color::When;
-use crate::words::roles;
 
 /// Hand work from one coding agent to the next, and prove what happened
 ///
@@ -151,11 +153,11 @@ pub(crate) enum Command {
     /// Start, follow, answer and end sessions of agents
     ///
     /// A session is one supervised conversation with one agent. Any unique beginning
-    /// of an id will do.
+    /// or end of an id will do: sessions of one hour begin alike.
     ///
     /// Example:
     ///   baton session ls
-    ///   baton session show sess_019b76da
+    ///   baton session show c0ffee42
     #[command(verbatim_doc_comment, subcommand)]
     Session(Session),
     /// Configure agents, try them, and manage the keys they sign with
@@ -365,127 +367,6 @@ pub(crate) struct Replay {
     /// Rebuild the state as it was at this position
     #[arg(long, value_name = "POS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) until: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    /// Do not hand tasks to agents
-    #[arg(long)]
-    pub(crate) no_dispatch: bool,
-    /// End once the last session has ended
-    #[arg(long, hide = true)]
-    pub(crate) until_idle: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Doctor {
-    /// Mend what can be mended: a write that was cut off, the index, permissions of keys
-    #[arg(long)]
-    pub(crate) fix: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Hooks {
-    /// Read hooks.json, and show every hook as it would run
-    ///
-    /// Says what is wrong with the file and where, or lists the hooks with every
-    /// default filled in and whether their program is found. Exit code 2: the file does
-    /// not read.
-    ///
-    /// Example:
-    ///   baton hooks check
-    ///   baton hooks check --json
-    #[command(verbatim_doc_comment)]
-    Check,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Notify {
-    /// List what was given up
-    ///
-    /// Example:
-    ///   baton notify ls
-    #[command(verbatim_doc_comment)]
-    Ls,
-    /// Try what was given up again
-    ///
-    /// Example:
-    ///   baton notify retry
-    #[command(verbatim_doc_comment)]
-    Retry,
-    /// Deliver what waits, and end
-    ///
-    /// Done by itself after every command that moved a task, and by `baton serve`.
-    /// Of several at once, one sends each.
-    ///
-    /// Example:
-    ///   baton notify flush
-    #[command(verbatim_doc_comment)]
-    Flush(NotifyFlush),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NotifyFlush {
-    /// Tell of what happened after this position, too, unless it was told already
-    #[arg(long, value_name = "POS")]
-    pub(crate) since: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Mcp {
-    /// Act as this agent [default: BATON_AGENT; without either, only tools that need none]
-    #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: Option<AgentName>,
-    /// Offer the tools of this role [default: BATON_ROLE, else executor]
-    #[arg(long, value_name = "ROLE", value_parser = roles())]
-    pub(crate) role: Option<Role>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Explain {
-    /// Name the code, as in error[L003]
-    #[arg(value_name = "CODE")]
-    pub(crate) code: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Completions {
-    /// Name the shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Man {
-    /// Write one page for each command into this directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Show every key with its value, as TOML
-    ///
-    /// Works without a data directory too; what is set there is missing then. Passwords
-    /// are masked.
-    ///
-    /// Example:
-    ///   baton config show --origin
-    #[command(verbatim_doc_comment)]
-    Show(ConfigShow),
-    /// Print the JSON Schema of baton.toml, for editors
-    ///
-    /// Example:
-    ///   baton config schema > baton.schema.json
-    #[command(verbatim_doc_comment)]
-    Schema,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConfigShow {
-    /// Say where each value comes from
-    #[arg(long)]
-    pub(crate) origin: bool,
 }
 
 /// `--set`, which goes with every command. Of a global argument clap keeps only what stands behind the innermost command; this one is given

@@ -106,6 +106,24 @@ pub(crate) const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Longest answer that is typed to a question, in bytes.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 10;
 
+/// Lines that are typed to a session and wait until it is ready; what is typed beyond that is lost.
+pub(crate) const WORDS_WAITING_MAX: usize = 16;
+
+/// Errors of a session that are shown; the ledger has all.
+pub(crate) const ERRORS_SHOWN_MAX: usize = 50;
+
+/// Longest piece of a transcript that is read, in bytes: an output of a tool fits, however it is escaped. What is longer is left out, and that is said.
+pub(crate) const TRANSCRIPT_LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Lines of a tool's or a hook's output that are shown in a transcript.
+pub(crate) const TRANSCRIPT_OUTPUT_LINES: usize = 20;
+
+/// Largest summary of a run that is read to be shown, in bytes; of a larger one its place is said.
+pub(crate) const SUMMARY_BYTES_MAX: u64 = 64 << 10;
+
+/// Characters of its first line that are shown.
+pub(crate) const SUMMARY_CHARS: usize = 160;
+
 /// How long an agent's question waits for a person; the session itself gives up a little earlier.
 pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(11 * 60);
 

@@ -16,6 +16,8 @@ mod input;
 mod limits;
 mod lines;
 mod notices;
+mod operate_args;
+mod repository;
 mod serve;
 mod session_args;
 mod sessions;

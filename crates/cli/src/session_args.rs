@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_core::AgentName;
-use baton_core::ids::{HookRunId, SessionId, ToolRunId};
+use baton_core::ids::{HookRunId, ToolRunId};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -32,10 +32,15 @@ pub(crate) enum Session {
     Ls(SessionLs),
     /// Show a session: its state, what it did, how it ended
     ///
+    /// With --transcript all that was said: prompts, words, thoughts, tools with the
+    /// beginnings of their outputs, hooks and permissions. With --json that is one
+    /// object per line, and outputs are whole.
+    ///
     /// Example:
-    ///   baton session show sess_019b76da
+    ///   baton session show c0ffee42
+    ///   baton session show c0ffee42 --transcript
     #[command(verbatim_doc_comment)]
-    Show(SessionOne),
+    Show(SessionShow),
     /// Start an agent without a task
     ///
     /// The session lives in the process that serves the data directory; where none
@@ -48,32 +53,36 @@ pub(crate) enum Session {
     /// Send a session a prompt
     ///
     /// Example:
-    ///   baton session send sess_019b76da "Fix the login"
+    ///   baton session send c0ffee42 "Fix the login"
     #[command(verbatim_doc_comment)]
     Send(SessionSend),
     /// Follow a session that runs, until it ends or you do
     ///
+    /// At a terminal a line that you type is sent to it, once it is ready; where it
+    /// asks for something, allow (or y) and deny (or n) answer that. Without a terminal
+    /// it is only watched: `session send` and `session permit` talk to it.
+    ///
     /// Example:
-    ///   baton session attach sess_019b76da
+    ///   baton session attach c0ffee42
     #[command(verbatim_doc_comment)]
     Attach(SessionOne),
     /// End a session and all that it started
     ///
     /// Example:
-    ///   baton session stop sess_019b76da
+    ///   baton session stop c0ffee42
     #[command(verbatim_doc_comment)]
     Stop(SessionOne),
     /// Run a tool again that failed
     ///
     /// Example:
-    ///   baton session retry-tool sess_019b76da \
+    ///   baton session retry-tool c0ffee42 \
     ///     toolrun_019b76da-addc-7101-8101-010101010101
     #[command(verbatim_doc_comment)]
     RetryTool(RetryTool),
     /// Run a hook again that failed
     ///
     /// Example:
-    ///   baton session retry-hook sess_019b76da \
+    ///   baton session retry-hook c0ffee42 \
     ///     hookrun_019b76da-addc-7101-8101-010101010101
     #[command(verbatim_doc_comment)]
     RetryHook(RetryHook),
@@ -82,8 +91,8 @@ pub(crate) enum Session {
     /// `baton session show` lists what it waits for. A question is answered by a text.
     ///
     /// Example:
-    ///   baton session permit sess_019b76da 0 allow
-    ///   baton session permit sess_019b76da question-1 "use the second one"
+    ///   baton session permit c0ffee42 0 allow
+    ///   baton session permit c0ffee42 question-1 "use the second one"
     #[command(verbatim_doc_comment)]
     Permit(Permit),
     /// Ask a person something, for an agent
@@ -91,7 +100,7 @@ pub(crate) enum Session {
     /// What Baton's tool server calls; the answer is what a person says.
     ///
     /// Example:
-    ///   baton session ask sess_019b76da --text "Which of the two?"
+    ///   baton session ask c0ffee42 --text "Which of the two?"
     #[command(hide = true, verbatim_doc_comment)]
     Ask(SessionAsk),
 }
@@ -105,22 +114,31 @@ pub(crate) struct SessionLs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionOne {
-    /// Name the session: its id, or any unique beginning of it
+    /// Name the session: its id, or a beginning or an end of it that no other has
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SessionShow {
+    #[command(flatten)]
+    pub(crate) one: SessionOne,
+    /// Show all that was said in it
+    #[arg(long)]
+    pub(crate) transcript: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SessionStart {
-    /// Name the agent
+    /// Name the agent [default: the only one that is configured]
     #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: AgentName,
+    pub(crate) agent: Option<AgentName>,
     /// Work in this directory [default: the workspace]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Go on with the conversation of a session that has ended
+    /// Go on with the conversation of a session that has ended: its id, or a beginning or an end of it
     #[arg(long, value_name = "ID")]
-    pub(crate) resume: Option<SessionId>,
+    pub(crate) resume: Option<String>,
 }
 
 #[derive(Debug, Args)]

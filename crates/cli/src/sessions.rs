@@ -146,7 +146,7 @@ fn below_home(ctx: &Context, paths: &[String]) -> Vec<PathBuf> {
 /// Sessions that run at most in one process, by hand and for tasks: each has threads, pipes and files of its own.
 const SESSIONS_MAX: usize = 256;
 
-/// The session that a word names: its id, or a beginning of it that no other has.
+/// The session that a word names: its id, or a beginning or an end of it that no other has. Sessions of one hour begin alike: their ends differ.
 pub(crate) fn find(dir: &Path, word: &str) -> Result<Snapshot, CliError> {
     let missing =
         || CliError::new(Code::NoSession, format!("there is no session {word}")).hint("baton session ls");
@@ -154,20 +154,23 @@ pub(crate) fn find(dir: &Path, word: &str) -> Result<Snapshot, CliError> {
     if let Ok(id) = word.parse::<SessionId>() {
         return load(id);
     }
-    let wanted = if word.starts_with("sess_") { word.to_owned() } else { format!("sess_{word}") };
-    let is_word = wanted.len() > 5 && wanted.bytes().skip(5).all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let digits = word.strip_prefix("sess_").unwrap_or(word);
+    let is_word = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let entries = std::fs::read_dir(dir).ok().filter(|_| is_word).into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut fitting: Vec<SessionId> =
-        names.filter(|name| name.starts_with(&wanted)).filter_map(|name| name.parse().ok()).collect();
+    let is_meant = |name: &String| {
+        name.strip_prefix("sess_").is_some_and(|name| name.starts_with(digits)) || name.ends_with(word)
+    };
+    let mut fitting: Vec<SessionId> = names.filter(is_meant).filter_map(|name| name.parse().ok()).collect();
     fitting.sort_unstable();
     match fitting[..] {
         [] => Err(missing()),
         [id] => load(id),
         _ => {
             let shown: Vec<String> = fitting.iter().take(CANDIDATES_MAX).map(ToString::to_string).collect();
-            let what = format!("{} sessions begin with {wanted}", fitting.len());
-            Err(CliError::new(Code::Ambiguous, what).cause(shown.join(", ")).hint("baton session ls"))
+            let what = format!("{} sessions begin or end with {word}", fitting.len());
+            let error = CliError::new(Code::Ambiguous, what).cause(shown.join(", "));
+            Err(error.hint("baton session ls"))
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::config::{self, Settings};
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
+use crate::repository::no_worktrees_in;
 use crate::sessions::{agents, own_program};
 use crate::ui::Ui;
 use crate::ui::color::Mark;
@@ -59,7 +60,7 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui) -> Ended {
         return Ok(Exit::Ok);
     }
     let left = Align::Left;
-    let mut table = Table::new(&[("AGENT", left), ("HARNESS", left), ("ROLES", left), ("STARTED BY", left)]);
+    let mut table = Table::new(&[("agent", left), ("harness", left), ("roles", left), ("started by", left)]);
     for spec in specs.values() {
         let roles = spec.roles.join(",");
         table.row(vec![
@@ -97,6 +98,13 @@ pub(super) fn add(ctx: &Context, ui: &mut Ui, args: &AgentAdd) -> Ended {
         ui.object(&json!({"v": 1, "added": args.name.as_str(), "file": path.display().to_string()}))?;
     } else {
         ui.line(&format!("{} added to {}", args.name, path.display()))?;
+        if ctx.is_served() {
+            // That is this very process: the command was handed over to it.
+            let pid = std::process::id();
+            ui.note(&format!(
+                "process {pid}, which owns the data directory, knows it once it is started again"
+            ));
+        }
         ui.hint(&format!("baton agent check {}", args.name));
     }
     Ok(Exit::Ok)
@@ -167,6 +175,12 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui, args: &AgentCheck) -> Ended {
         return Err(CliError::new(Code::NoAgent, what).hint("baton agent ls").into());
     };
     let mut found = Found::default();
+    if let (true, Some(root)) = (spec.worktree, &root) {
+        match no_worktrees_in(&ctx.work_dir(root)) {
+            None => found.good("worktree", "git can make one for each task"),
+            Some(why) => found.bad("worktree", format!("each task gets one, and {why}")),
+        }
+    }
     really_start(spec, &settings, args.turn, &mut found)?;
     let is_good = found.rows.iter().all(|(_, is_good, _)| *is_good);
     if ui.json {

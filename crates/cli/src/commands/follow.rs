@@ -1,16 +1,17 @@
 //! A session, live in the terminal: its words, its tools and hooks, what it asks for.
 
+use std::collections::VecDeque;
 use std::io::Read as _;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use baton_core::session::{Answer, PermissionKind, SessionEndedData};
+use baton_core::session::{Answer, PermissionKind, StateKind};
 use baton_runtime::session::{Ask, Channel, Item, Live, Next};
 use serde_json::{Value, json};
 
 use crate::console::Stdin;
 use crate::error::Stop;
-use crate::limits::ANSWER_BYTES_MAX;
+use crate::limits::{ANSWER_BYTES_MAX, WORDS_WAITING_MAX};
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::text::{printable, printable_lines};
@@ -68,6 +69,8 @@ pub(super) struct Follower {
     position: u64,
     /// What is asked for and not answered yet, in order: its name, and whether it is a question.
     asked: Vec<(String, bool)>,
+    /// What a person typed beside answers and is to be sent, once the session takes it; `None` where nothing is sent.
+    words: Option<VecDeque<String>>,
     /// Whether the last thing on the screen is a text without its line end.
     is_in_text: bool,
     usage: Option<Value>,
@@ -75,8 +78,13 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(live: Live, answers: Answers, by: &str) -> Self {
-        let by = by.to_owned();
-        Follower { live, answers, by, position: 0, asked: Vec::new(), is_in_text: false, usage: None }
+        let (by, asked) = (by.to_owned(), Vec::new());
+        Follower { live, answers, by, position: 0, asked, words: None, is_in_text: false, usage: None }
+    }
+
+    /// One that also sends what a person types while nothing is asked for.
+    pub(super) fn talking(self) -> Self {
+        Follower { words: Some(VecDeque::new()), ..self }
     }
 
     /// Shows what came since the last step, and answers what is asked for; says whether there may be more.
@@ -135,11 +143,11 @@ impl Follower {
     fn heed(&mut self, value: &Value) {
         let id = || value["id"].as_str().unwrap_or_default().to_owned();
         match value["type"].as_str() {
+            // Of what happened before somebody began to follow, most is answered.
+            Some("permission_requested") if !self.is_open(&id()) => {}
             Some("permission_requested") => {
-                if let Answers::Person(lines) = &self.answers {
-                    // What was typed before the question is no answer to it.
-                    lines.try_iter().for_each(drop);
-                }
+                // What was typed before the question is no answer to it.
+                self.take_words();
                 self.asked.push((id(), value["kind"] == "question"));
             }
             Some("permission_resolved") => self.asked.retain(|(asked, _)| *asked != id()),
@@ -148,6 +156,11 @@ impl Follower {
             }
             _ => {}
         }
+    }
+
+    /// Whether something that was asked for still waits for its answer.
+    fn is_open(&self, id: &str) -> bool {
+        self.live.handle.view().permissions.iter().any(|asked| asked.id == id)
     }
 
     fn show_state(&mut self, ui: &mut Ui, value: &Value) -> Result<(), Stop> {
@@ -176,6 +189,9 @@ impl Follower {
                 let what = if is_question { "asks" } else { "wants" };
                 let line = format!("{what}  {}  ({})", text("title"), text("id"));
                 match self.answers {
+                    _ if !self.is_open(value["id"].as_str().unwrap_or_default()) => {
+                        format!("{line}  which is answered")
+                    }
                     Answers::Person(_) if is_question => format!("{line}  type an answer:"),
                     Answers::Person(_) => format!("{line}  allow it? [y/n]"),
                     _ => line,
@@ -212,9 +228,36 @@ impl Follower {
         Ok(())
     }
 
+    /// Takes what was typed so far, to be sent or for nothing.
+    fn take_words(&mut self) {
+        let Answers::Person(lines) = &self.answers else { return };
+        let typed = lines.try_iter().filter(|line| !line.is_empty());
+        match &mut self.words {
+            Some(words) => words.extend(typed.take(WORDS_WAITING_MAX.saturating_sub(words.len()))),
+            None => typed.for_each(drop),
+        }
+    }
+
+    /// Sends what was typed next, where the session is ready for it.
+    fn talk(&mut self, ui: &Ui) {
+        self.take_words();
+        if self.live.handle.state() != StateKind::Ready {
+            return;
+        }
+        let Some(line) = self.words.as_mut().and_then(VecDeque::pop_front) else { return };
+        if let Err(why) = self.live.handle.ask(Ask::Send(line)) {
+            ui.note(&format!("not sent: {why}"));
+        }
+    }
+
     /// Answers the first thing that is asked for.
     fn answer(&mut self, ui: &Ui) {
-        let Some((id, is_question)) = self.asked.first().cloned() else { return };
+        let Some((id, is_question)) = self.asked.first().cloned() else {
+            if self.words.is_some() {
+                self.talk(ui);
+            }
+            return;
+        };
         let (answer, by) = match &self.answers {
             Answers::Others => return,
             Answers::Yes if is_question => (Answer::Deny, "nobody"),
@@ -243,35 +286,4 @@ fn channel_name(channel: Channel) -> &'static str {
         Channel::Stream => "agent:stream_event",
         Channel::Ended => "session.ended",
     }
-}
-
-/// How a session ended, for people: what, who, and what it wrote last.
-pub(super) fn ending_lines(data: &SessionEndedData) -> Vec<String> {
-    let mut lines = vec![match &data.message {
-        Some(message) => printable(message),
-        None => format!("{} by {}", data.reason, data.terminated_by),
-    }];
-    let mut facts = Vec::new();
-    facts.extend(data.exit_code.map(|code| format!("exit code {code}")));
-    facts.extend(data.signal.as_ref().map(|signal| format!("signal {} ({})", signal.number, signal.name)));
-    facts.extend(data.cause.map(|cause| format!("cause {cause}")));
-    facts.extend(data.last_tool.as_ref().map(|tool| format!("last tool {}", printable(tool))));
-    facts.extend(data.duration_ms.map(|ms| format!("after {}.{:03} s", ms / 1000, ms % 1000)));
-    if !facts.is_empty() {
-        lines.push(facts.join(", "));
-    }
-    if let Some(stderr) = &data.stderr {
-        let total = stderr.total_lines.unwrap_or(0);
-        lines.push(format!("standard error, {total} lines:"));
-        let shown = |part: &Option<String>| {
-            let text = part.clone().unwrap_or_default();
-            text.lines().map(|line| format!("  {}", printable(line))).collect::<Vec<_>>()
-        };
-        lines.extend(shown(&stderr.head));
-        if stderr.truncated {
-            lines.push("  …".to_owned());
-        }
-        lines.extend(shown(&stderr.tail));
-    }
-    lines
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use baton_core::task::Status;
+use baton_core::task::{Board, Status};
+use baton_runtime::engine::Moved;
 use baton_runtime::scheduler::Scheduler;
 use baton_runtime::watch::Watch;
 use baton_store::lock;
@@ -180,10 +181,12 @@ fn show(ui: &mut Ui, owner: &Owner, told: &mut Told, lists_moves: bool) {
     moved.iter().filter(|moved| moved.to == Status::Done).for_each(|moved| owner.crew.tidy(&moved.task));
     told.tell(ui, &moved);
     for moved in moved.into_iter().filter(|_| lists_moves) {
+        let worker = worker(owner, &moved);
         // Whoever read this has gone, which is no reason to stop working.
         let _ = if ui.json {
             ui.object(&json!({"v": 1, "moved": {
                 "task": moved.task.as_str(),
+                "agent": worker,
                 "title": moved.title,
                 "from": moved.from.to_string(),
                 "to": moved.to.to_string(),
@@ -193,12 +196,20 @@ fn show(ui: &mut Ui, owner: &Owner, told: &mut Told, lists_moves: bool) {
             }}))
         } else {
             let reason = printable(&moved.reason);
-            ui.line(&format!("{}  {} → {}  {reason}", moved.task, moved.from, moved.to))
+            let by = worker.map(|agent| format!("  ({agent})")).unwrap_or_default();
+            ui.line(&format!("{}  {} → {}  {reason}{by}", moved.task, moved.from, moved.to))
         };
     }
     let _ = ui.flush();
-    owner.tell(owner.crew.take_notices());
+    owner.tell_once(owner.crew.take_notices());
     owner.drain().iter().for_each(|notice| ui.warn(notice));
+}
+
+/// Who works on a task that was taken, or worked on one that was let go.
+fn worker(owner: &Owner, moved: &Moved) -> Option<String> {
+    let is_work = [moved.from, moved.to].contains(&Status::InProgress);
+    let agent = |board: &Board| Some(board.get(&moved.task)?.run.as_ref()?.agent.to_string());
+    owner.engine.look(agent).ok().flatten().filter(|_| is_work)
 }
 
 /// Saves and lets go. Where a command still runs, its events are recorded as far as they are, and whoever opens next does the rest.

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod ending;
 mod event_row;
 mod events;
 mod exit_signal;

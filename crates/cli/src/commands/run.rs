@@ -11,11 +11,14 @@ use baton_core::session::EndReason;
 use baton_core::task::decide::New;
 use baton_core::task::{Refusal, Routing, Status, Task};
 use baton_runtime::Fault;
+use baton_runtime::session::NotBegun;
 use baton_runtime::work::{Attempt, NotStarted, Outcome, RunEnd};
+use baton_store::lock;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::follow::{Answers, Follower, ending_lines};
+use super::ending::{Stopped, ending_lines, told};
+use super::follow::{Answers, Follower};
 use crate::commands::Ended;
 use crate::commands::house::House;
 use crate::context::{Context, Writing};
@@ -25,6 +28,7 @@ use crate::serve::Owner;
 use crate::session_args::Run;
 use crate::task_names;
 use crate::ui::Ui;
+use crate::ui::shell;
 use crate::ui::text::printable;
 use crate::ui::time::duration;
 
@@ -74,7 +78,7 @@ fn heed_interruption(ctx: &Context) -> std::io::Result<()> {
 fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Answers) -> Ended {
     let began = Instant::now();
     let turn = owner.crew.turn();
-    let (task, agent) = task_and_agent(owner, args)?;
+    let (task, agent) = task_and_agent(ctx, owner, args)?;
     let attempt = match owner.crew.begin(&task.id, &agent) {
         Ok(attempt) => attempt,
         Err(why) => match (is_held(&why), owner.crew.attempt(&task.id)) {
@@ -112,14 +116,31 @@ fn not_started(why: NotStarted, task: &Task) -> CliError {
         NotStarted::Occupied { .. } => {
             CliError::new(Code::Occupied, why.to_string()).hint("baton session ls --live")
         }
-        NotStarted::Session(_) | NotStarted::Worktree { .. } => {
-            CliError::new(Code::NotStarted, why.to_string()).hint(show)
+        NotStarted::Session(why) => not_begun(why),
+        NotStarted::Worktree { .. } => CliError::new(Code::NotStarted, why.to_string()).hint(show),
+    }
+}
+
+/// Why no session began, and what helps.
+pub(super) fn not_begun(why: NotBegun) -> CliError {
+    let hint = match &why {
+        NotBegun::NoDirectory(dir) => format!("mkdir -p {}", shell::path(dir)),
+        NotBegun::NotResumable(session, _) => format!("baton session show {session}"),
+        NotBegun::UnknownAgent(_) => "baton agent ls".to_owned(),
+        NotBegun::Ending => "baton serve".to_owned(),
+        NotBegun::Io(..) => "baton doctor".to_owned(),
+        NotBegun::TooMany { .. } | NotBegun::TooManyOfAgent { .. } | NotBegun::Append(_) => {
+            "baton session ls --live".to_owned()
         }
+    };
+    match why {
+        NotBegun::Append(error) => error.into(),
+        _ => CliError::new(Code::NotStarted, why.to_string()).hint(hint),
     }
 }
 
 /// The task that is worked on, made where there is none, and who does it.
-fn task_and_agent(owner: &Owner, args: &Run) -> Result<(Task, AgentName), CliError> {
+fn task_and_agent(ctx: &Context, owner: &Owner, args: &Run) -> Result<(Task, AgentName), CliError> {
     let named = args.task.as_deref().map(|word| {
         let id = owner.engine.look(|board| task_names::find(board, word)).map_err(CliError::from)??;
         Ok::<_, CliError>(owner.engine.task(&id)?.0)
@@ -128,15 +149,19 @@ fn task_and_agent(owner: &Owner, args: &Run) -> Result<(Task, AgentName), CliErr
     let routed = named.as_ref().and_then(|task| task.routing.agent.clone());
     let agent = match args.agent.clone().or(routed) {
         Some(agent) => agent,
-        None => only_agent(owner)?,
+        None => only_agent(owner, &with_mock(args))?,
     };
     if !owner.broker.agents().contains_key(&agent) {
-        return Err(unknown_agent(owner, &agent));
+        return Err(unknown_agent(ctx, owner, &agent));
     }
     let Some(prompt) = &args.prompt else {
         return Ok((named.ok_or_else(|| CliError::new(Code::Usage, "no prompt and no task"))?, agent));
     };
     let (title, body) = title_and_body(prompt);
+    if title.is_empty() {
+        return Err(CliError::new(Code::Usage, "the prompt is empty: say what is to be done")
+            .hint("baton run \"what is to be done\""));
+    }
     let routing = Routing { agent: Some(agent.clone()), ..Routing::default() };
     let new = New { body, status: Status::Ready, routing, ..New::titled(title) };
     Ok((owner.engine.create(&new)?.0, agent))
@@ -151,22 +176,55 @@ fn title_and_body(prompt: &str) -> (String, String) {
     (title, body)
 }
 
-fn only_agent(owner: &Owner) -> Result<AgentName, CliError> {
+/// The same command, for the agent that is always there.
+fn with_mock(args: &Run) -> String {
+    match (&args.prompt, &args.task) {
+        (_, Some(task)) => format!("baton run --task {} --agent mock", shell::word(task)),
+        (prompt, None) => {
+            format!("baton run {} --agent mock", shell::word(prompt.as_deref().unwrap_or_default()))
+        }
+    }
+}
+
+/// The agent that is meant where none is named; `with_mock` is what to type where there is none but the mock.
+pub(super) fn only_agent(owner: &Owner, with_mock: &str) -> Result<AgentName, CliError> {
     let mut agents = owner.broker.agents().values().filter(|spec| spec.takes_any());
     match (agents.next(), agents.next()) {
         (Some(only), None) => Ok(only.name.clone()),
         (None, _) => Err(CliError::new(Code::NoAgent, "no agent is configured")
-            .cause("the agent `mock` is always there, for trying things out")
-            .hint("baton agent add NAME -- COMMAND")),
+            .cause(
+                "`baton agent add NAME -- COMMAND` adds one; `mock` is always there, for trying things out",
+            )
+            .hint(with_mock)),
         _ => Err(CliError::new(Code::NoAgent, "several agents are configured: which one should do it?")
             .hint("baton agent ls")),
     }
 }
 
-pub(super) fn unknown_agent(owner: &Owner, agent: &AgentName) -> CliError {
+pub(super) fn unknown_agent(ctx: &Context, owner: &Owner, agent: &AgentName) -> CliError {
+    let root = owner.workspace.layout.root();
+    if ctx.settings(Some(root)).is_ok_and(|settings| settings.agents.contains_key(agent)) {
+        return started_before(owner, agent);
+    }
     let names = owner.broker.agents().keys().map(AgentName::as_str);
     let near = crate::config::did_you_mean(agent.as_str(), names);
     CliError::new(Code::NoAgent, format!("there is no agent {agent}{near}")).hint("baton agent ls")
+}
+
+/// The configuration has the agent, and the process that would start it was told of it never.
+fn started_before(owner: &Owner, agent: &AgentName) -> CliError {
+    let pid = std::process::id();
+    let holder = lock::holder(&owner.workspace.layout).ok().flatten();
+    let what = format!("agent {agent} is not known to process {pid}, which does this");
+    let error = CliError::new(Code::NoAgent, what);
+    match holder.is_some_and(|holder| holder.command.contains("serve")) {
+        true => error
+            .cause("it was started before the agent was added: end it, and start it again")
+            .hint(format!("kill {pid}; baton serve")),
+        false => error
+            .cause("it was started before the agent was added: try again when it has ended")
+            .hint("baton session ls --live"),
+    }
 }
 
 fn follow(
@@ -236,9 +294,10 @@ fn finish(
     {
         // What the last line says is not said twice.
         let said = usize::from(end.why == data.message);
-        ending_lines(data).iter().skip(said).for_each(|line| ui.note(line));
+        ending_lines(data, &Stopped::Unknown).iter().skip(said).for_each(|line| ui.note(line));
     }
-    let why = end.why.as_ref().map(|why| format!(": {}", printable(why))).unwrap_or_default();
+    let told = end.termination.as_ref().filter(|data| data.message == end.why).and_then(told);
+    let why = told.or(end.why.as_deref()).map(|why| format!(": {}", printable(why))).unwrap_or_default();
     ui.line(&format!("{}{why}  ({took}{}){status}", end.outcome.as_str(), cost(usage)))?;
     if exit == Exit::Ok && end.outcome != Outcome::Done {
         ui.hint(&format!("baton task show {task}"));

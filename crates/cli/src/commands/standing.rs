@@ -46,6 +46,8 @@ pub(super) fn ci_runs(ctx: &Context) -> Ci {
 pub(super) struct Standing<'a> {
     board: &'a Board,
     running: Vec<&'a Task>,
+    /// Those of them whose session was Baton's own, where no process owns the data directory: nobody runs it any more.
+    cut_short: Vec<&'a Task>,
     waiting: Vec<&'a Task>,
     /// Those whose checks have not said anything yet.
     checking: Vec<&'a Task>,
@@ -55,7 +57,8 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    pub(super) fn of(board: &'a Board) -> Self {
+    /// `is_owned` says whether a process owns the data directory now.
+    pub(super) fn of(board: &'a Board, is_owned: bool) -> Self {
         let mut waiting: Vec<&Task> = board.with_status(Status::Ready).collect();
         waiting.sort_by_key(|task| (task.priority, task.created_at));
         let (mut needs_person, mut checking) = (Vec::new(), Vec::new());
@@ -82,9 +85,13 @@ impl<'a> Standing<'a> {
             }
         }
         let blocked = board.with_status(Status::Blocked).collect();
+        let running: Vec<&Task> = board.with_status(Status::InProgress).collect();
+        let is_cut =
+            |task: &&Task| !is_owned && task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
         Standing {
             board,
-            running: board.with_status(Status::InProgress).collect(),
+            cut_short: running.iter().copied().filter(is_cut).collect(),
+            running,
             waiting,
             checking,
             blocked,
@@ -101,6 +108,7 @@ impl<'a> Standing<'a> {
         json!({
             "counts": counts,
             "running": ids(&self.running),
+            "cutShort": ids(&self.cut_short),
             "waiting": ids(&self.waiting),
             "checking": ids(&self.checking),
             "blocked": ids(&self.blocked),
@@ -112,8 +120,14 @@ impl<'a> Standing<'a> {
         if self.board.is_empty() {
             return Ok(());
         }
-        let running = self.running.iter().map(|task| (*task, self.held(task, now)));
+        let is_alive = |task: &&&Task| !self.cut_short.iter().any(|other| other.id == task.id);
+        let running = self.running.iter().filter(is_alive).map(|task| (*task, self.held(task, now)));
         section(ui, "runs", running)?;
+        let cut_short = self.cut_short.iter().map(|task| {
+            let agent = task.lease.as_ref().map_or("an agent", |lease| lease.agent.as_str());
+            (*task, format!("{agent} worked on it; the process that ran it is gone"))
+        });
+        section(ui, "was cut short", cut_short)?;
         // What needs a person is shown there, with what it needs, and not twice.
         let is_settled = |task: &&&Task| !self.needs_person.iter().any(|(other, _)| other.id == task.id);
         let waiting =
@@ -146,12 +160,16 @@ impl<'a> Standing<'a> {
     /// The commands that help most now.
     pub(super) fn next(&self, ci: Ci) -> Vec<(String, &'static str)> {
         let mut steps = Vec::new();
+        if !self.cut_short.is_empty() {
+            steps.push(("baton serve".to_owned(), "go on with what was cut short"));
+        }
         if let Some((task, _)) = self.needs_person.first() {
             steps.push((format!("baton task show {}", task.id), "see what needs you"));
         }
         if let Some(task) = self.checking.first() {
             match ci {
                 Ci::Here => {}
+                Ci::WhenServed if !self.cut_short.is_empty() => {}
                 Ci::WhenServed => steps.push(("baton serve".to_owned(), "run the checks (ci.command)")),
                 Ci::Elsewhere => {
                     steps

@@ -34,7 +34,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let has_work = traces.iter().any(|trace| trace.trace != baton_core::TraceId::Ledger);
     let last = last_event(&visit)?;
     let board = read_board(&visit)?.board;
-    let standing = Standing::of(&board);
+    let standing = Standing::of(&board, owner.is_some());
     if ui.json {
         let owner = owner.map(|owner| json!({"pid": owner.pid, "command": owner.command}));
         ui.object(&json!({

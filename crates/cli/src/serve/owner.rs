@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use baton_core::protocol::exit_signal::parse_flag;
 use baton_runtime::Engine;
@@ -33,12 +34,17 @@ pub(crate) struct Owner {
     pub(crate) broker: Arc<Broker>,
     pub(crate) crew: Arc<Crew>,
     notices: Mutex<Vec<String>>,
+    /// What agents could not do, and when that was last said or left unsaid.
+    repeats: Mutex<BTreeMap<String, Instant>>,
     /// The configuration that rules as long as it serves: `section.key` and value.
     rules: BTreeMap<String, Value>,
 }
 
 /// Notices that are kept until they are shown; there are seldom any.
 const NOTICES_MAX: usize = 1024;
+
+/// After so long without it a notice is news again.
+const REPEATS_WAIT: Duration = Duration::from_secs(600);
 
 impl Owner {
     pub(crate) fn new(
@@ -65,8 +71,8 @@ impl Owner {
             max_concurrent,
             heeds_signals,
         );
-        let notices = Mutex::default();
-        Ok(Owner { root, workspace, engine, wake, occupancy, broker, crew, notices, rules })
+        let (notices, repeats) = (Mutex::default(), Mutex::default());
+        Ok(Owner { root, workspace, engine, wake, occupancy, broker, crew, notices, repeats, rules })
     }
 
     /// What a caller sets for its command and does not get, in sentences: what is done here is done as this process was told to.
@@ -114,6 +120,18 @@ impl Owner {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         let room = NOTICES_MAX.saturating_sub(notices.len());
         notices.extend(more.into_iter().take(room));
+    }
+
+    /// Keeps notices for whoever serves, but not what is said again and again: work that cannot begin is tried at every turn.
+    pub(crate) fn tell_once(&self, more: Vec<String>) {
+        let (mut repeats, now) =
+            (self.repeats.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        repeats.retain(|_, said| now.duration_since(*said) < REPEATS_WAIT);
+        let is_new = |notice: &String| {
+            (repeats.len() < NOTICES_MAX || repeats.contains_key(notice))
+                && repeats.insert(notice.clone(), now).is_none()
+        };
+        self.tell(more.into_iter().filter(is_new).collect());
     }
 
     /// Everything that was not shown yet.

@@ -3,9 +3,16 @@
 use baton_core::json::Sorted;
 use serde_json::Value;
 
-/// The text without anything that a terminal obeys: control characters and marks that reorder or hide what follows become U+FFFD.
+/// The text in one line, without anything that a terminal obeys: control characters and marks that reorder or hide what follows become U+FFFD, the
+/// end of a line a sign for it, and a tab a space.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect()
+    let shown = |c| match c {
+        '\n' => '⏎',
+        '\t' => ' ',
+        c if is_hostile(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// The same for several lines, which stay lines.
@@ -69,8 +76,8 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_comes_through() {
         assert_eq!(
-            printable("a\u{1b}[31mb\rc\u{9b}d\u{202e}e\n"),
-            "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
+            printable("a\u{1b}[31mb\rc\u{9b}d\u{202e}e\n\tf"),
+            "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}e⏎ f"
         );
         assert_eq!(printable("größe 日本"), "größe 日本");
         assert_eq!(printable_lines("a\u{1b}[31m\r\nb\n"), "a\u{fffd}[31m\u{fffd}\nb\n");

@@ -48,6 +48,8 @@ fn a_healthy_directory_has_a_verdict_for_everything() {
         "lock",
         "quarantine",
         "wall",
+        "hooks",
+        "agents",
         "tasks",
     ];
     assert_eq!(names, all);

@@ -25,6 +25,8 @@ mod examples_exit;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod first_agents;
+#[cfg(test)]
 mod guide;
 #[cfg(test)]
 mod help;
@@ -40,6 +42,8 @@ mod hostile_tasks;
 mod init;
 #[cfg(test)]
 mod leases;
+#[cfg(test)]
+mod looking;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
@@ -86,6 +90,8 @@ mod surroundings;
 mod task_commands;
 #[cfg(test)]
 mod task_files;
+#[cfg(test)]
+mod task_folders;
 #[cfg(test)]
 mod task_support;
 #[cfg(test)]

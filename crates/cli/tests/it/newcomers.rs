@@ -2,17 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use crate::serve::Serving;
-use crate::support::{Ended, Home, finish, wait};
+use crate::support::{Ended, Home, finish, terminal, wait};
 use crate::task_support::text;
 
 /// The line of standard error that starts with a word.
@@ -36,11 +33,7 @@ fn paste(home: &Home, line: &str) -> Ended {
 
 /// What a command prints to a terminal with so many columns.
 fn on_terminal(home: &Home, columns: u16, args: &[&str]) -> Vec<String> {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs: OwnedFd = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let (ours, theirs) = terminal();
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&theirs, size).unwrap();
     let mut child = home.command(args).stdout(theirs).stderr(Stdio::null()).spawn().unwrap();

@@ -327,6 +327,9 @@ fn each_task_gets_a_worktree_of_its_own_that_keeps_unsaved_work() {
     let tree = home.path("work.worktrees").join(task);
     assert!(fs::read_to_string(tree.join("new.txt")).unwrap().starts_with("do it"));
     assert!(!home.work().join("new.txt").exists(), "the repository itself is untouched");
+    assert_eq!(home.show(task)["worktree"], tree.to_str().unwrap());
+    let shown = home.run(&["task", "show", task]).stdout;
+    assert!(shown.contains(&format!("worktree    {}", tree.display())), "{shown}");
     home.run(&["task", "approve", task, "--all"]).expect(0);
     assert_eq!(home.status(task), "done");
     assert!(tree.join("new.txt").exists(), "what nobody committed is kept");

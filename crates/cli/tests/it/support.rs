@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use baton_ledger::hash::Hasher;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 /// No command may take longer; one that does is killed and the test fails.
@@ -234,6 +237,16 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// A terminal: our end, and the one that a command gets.
+pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    (ours, theirs)
 }
 
 /// Waits until something holds.

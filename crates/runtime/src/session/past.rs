@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use baton_core::Timestamp;
 use baton_core::ids::{SessionId, TraceId};
 use baton_core::session::{EndReason, Ended, ProcessEnd, SessionEvent, View};
 use baton_core::task::Status;
@@ -27,6 +28,16 @@ pub const BATON_DIED: &str = "baton_died";
 /// A session as its events make it: the same before and after a restart.
 pub fn view(history: &dyn History, snapshot: &Snapshot) -> Result<View, ReadError> {
     let mut view = View::default();
+    events(history, snapshot, &mut |_, event| view.apply(event))?;
+    Ok(view)
+}
+
+/// Gives every event of a session, in order, and when it was.
+pub fn events(
+    history: &dyn History,
+    snapshot: &Snapshot,
+    each: &mut dyn FnMut(Timestamp, &SessionEvent),
+) -> Result<(), ReadError> {
     let mut take = |trace: TraceId| -> Result<(), ReadError> {
         let (session, mut seq) = (snapshot.id.to_string(), 1);
         loop {
@@ -42,7 +53,7 @@ pub fn view(history: &dyn History, snapshot: &Snapshot) -> Result<View, ReadErro
                 if let baton_core::Payload::Other { event_type, fields } = &payload
                     && let Some(Ok(event)) = SessionEvent::read(event_type.as_str(), fields)
                 {
-                    view.apply(&event);
+                    each(line.at, &event);
                 }
             }
             if lines.len() < LINES_AT_ONCE {
@@ -51,8 +62,7 @@ pub fn view(history: &dyn History, snapshot: &Snapshot) -> Result<View, ReadErro
         }
     };
     take(snapshot.trace)?;
-    snapshot.continued.map_or(Ok(()), &mut take)?;
-    Ok(view)
+    snapshot.continued.map_or(Ok(()), &mut take)
 }
 
 /// Sees to the sessions that were live when Baton died: their processes are ended, their ends recorded, their tasks judged. Gives their ids.

@@ -16,7 +16,7 @@ use baton_store::keys::{self, KeyStore};
 use baton_store::tasks::tree::Tree as _;
 use baton_store::{History as _, Layout, OpenError, Visit, clock, lock, registry};
 
-use super::{Status, Verdict, places, tasks};
+use super::{Status, Verdict, agents, places, tasks};
 use crate::context::{Activity, Context, disk, visit};
 use crate::limits::DISK_FREE_MIN;
 use crate::notices::tree;
@@ -36,6 +36,7 @@ pub(super) fn run(ctx: &Context, layout: &Layout) -> Vec<Verdict> {
     verdicts.extend(permissions(ctx, layout, opened.as_ref().ok()));
     verdicts.extend([disk_space(layout), locks(layout), quarantine(layout), wall()]);
     verdicts.extend(places::check(layout));
+    verdicts.extend(agents::checks(ctx, layout));
     if let Ok(visit) = opened {
         verdicts.extend(tasks::checks(layout, visit));
     }

@@ -1,5 +1,6 @@
 //! `baton doctor`: a verdict for each thing that can be wrong, and what to do about it. [`checks`], [`tasks`] and [`places`] look, [`fix`] mends.
 
+mod agents;
 mod checks;
 mod fix;
 mod places;

@@ -5,14 +5,15 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use baton_core::session::{Answer, StateKind};
-use baton_runtime::session::{Ask, Begin, Live, NotBegun};
+use baton_runtime::session::{Ask, Begin, Live};
 use serde_json::json;
 
-use super::show::print;
-use super::{owner, running};
+use super::show::{Seen, print};
+use super::{board, owner, running};
 use crate::commands::Ended;
+use crate::commands::ending::{Stopped, ending_lines};
 use crate::commands::follow::{Answers, Follower};
-use crate::commands::run::unknown_agent;
+use crate::commands::run::{not_begun, only_agent, unknown_agent};
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -24,35 +25,34 @@ use crate::ui::Ui;
 
 pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let Some(owner) = owner(ctx, ui)? else { return serve_and_retry(ctx) };
-    if !owner.broker.agents().contains_key(&args.agent) {
-        return Err(unknown_agent(&owner, &args.agent).into());
+    let agent = match &args.agent {
+        Some(agent) => agent.clone(),
+        None => only_agent(&owner, "baton session start --agent mock")?,
+    };
+    if !owner.broker.agents().contains_key(&agent) {
+        return Err(unknown_agent(ctx, &owner, &agent).into());
     }
     let cwd = match &args.cwd {
         Some(dir) => ctx.path(dir),
         None => owner.engine.ground().workspace.clone(),
     };
     let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
-    let begin =
-        Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume, signals: None };
+    let dir = sessions::dir_of(&owner.workspace.layout);
+    let resumes = args.resume.as_deref().map(|word| sessions::find(&dir, word).map(|found| found.id));
+    let resumes = resumes.transpose()?;
+    let begin = Begin { agent, cwd, bound: None, id: None, resumes, signals: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
     let id = live.handle.id();
     wait_until_ready(&live);
-    let snapshot = sessions::find(&sessions::dir_of(&owner.workspace.layout), &id.to_string())?;
+    let snapshot = sessions::find(&dir, &id.to_string())?;
     if !ui.json && snapshot.ended.is_none() {
         ui.line(&id.to_string())?;
         ui.hint(&format!("baton session send {id} \"what is to be done\""));
         return Ok(Exit::Ok);
     }
     let exit = if snapshot.ended.is_some() { Exit::AgentFailed } else { Exit::Ok };
-    print(ui, &snapshot, &live.handle.view())?;
+    print(ui, &snapshot, &Seen::of(ctx, &snapshot, Some(&live))?)?;
     Ok(exit)
-}
-
-fn not_begun(why: NotBegun) -> CliError {
-    match why {
-        NotBegun::Append(error) => error.into(),
-        _ => CliError::new(Code::NotStarted, why.to_string()).hint("baton session ls --live"),
-    }
 }
 
 /// Waits until a session takes input, or does not. The deadline of the handshake is the session's own.
@@ -127,7 +127,7 @@ pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
         }
     }
     let snapshot = sessions::find(&sessions::dir_of(&owner.workspace.layout), &live.handle.id().to_string())?;
-    print(ui, &snapshot, &live.handle.view())
+    print(ui, &snapshot, &Seen::of(ctx, &snapshot, Some(&live))?)
 }
 
 pub(super) fn retry_tool(ctx: &Context, ui: &mut Ui, args: &RetryTool) -> Ended {
@@ -198,15 +198,19 @@ pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
     let (_, live) = running(ctx, ui, &one.session)?;
     let answers = if is_terminal { Answers::of_person(stdin) } else { Answers::Others };
     let id = live.handle.id();
-    let mut follower = Follower::new(live, answers, "operator");
+    let mut follower = Follower::new(live, answers, "operator").talking();
+    if is_terminal {
+        ui.note("what you type is sent once it is ready; y or n answers what it asks for; Ctrl-C leaves it running");
+    }
     let follow = |follower: &mut Follower, ui: &mut Ui| -> Result<(), Stop> {
         while follower.step(ui)? && !ctx.is_abandoned() {}
         Ok(())
     };
     follow(&mut follower, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &id.to_string())?;
+    let stopped = Stopped::on(&board(ctx), &snapshot);
     if let Some(data) = snapshot.ended.filter(|_| !ui.json) {
-        crate::commands::follow::ending_lines(&data).iter().try_for_each(|line| ui.line(line))?;
+        ending_lines(&data, &stopped).iter().try_for_each(|line| ui.line(line))?;
     }
     Ok(Exit::Ok)
 }

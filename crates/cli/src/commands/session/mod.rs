@@ -2,13 +2,16 @@
 
 mod act;
 mod show;
+mod transcript;
 
 use std::sync::Arc;
 
 use baton_core::ids::SessionId;
+use baton_core::task::Board;
 use baton_runtime::session::{Live, Snapshot};
 
 use crate::commands::Ended;
+use crate::commands::ending::{Stopped, ending};
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::serve::Owner;
@@ -19,7 +22,7 @@ use crate::ui::Ui;
 pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Session) -> Ended {
     match command {
         Session::Ls(args) => show::list(ctx, ui, &args),
-        Session::Show(one) => show::show(ctx, ui, &one),
+        Session::Show(args) => show::show(ctx, ui, &args),
         Session::Start(args) => act::start(ctx, ui, &args),
         Session::Send(args) => act::send(ctx, ui, &args),
         Session::Attach(one) => act::attach(ctx, ui, &one),
@@ -48,13 +51,21 @@ fn running(ctx: &Context, ui: &Ui, word: &str) -> Result<(Arc<Owner>, Live), Sto
     let owner = owner(ctx, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), word)?;
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id).map(|live| (owner, live)));
-    live.ok_or_else(|| ended(&snapshot).into())
+    match live {
+        Some(live) => Ok(live),
+        None => Err(ended(&board(ctx), &snapshot).into()),
+    }
 }
 
-fn ended(snapshot: &Snapshot) -> CliError {
+/// The tasks, which know why sessions were stopped. Where they do not read, that is not known; it is no reason to show nothing.
+fn board(ctx: &Context) -> Board {
+    ctx.board().map(|read| read.board).unwrap_or_default()
+}
+
+fn ended(board: &Board, snapshot: &Snapshot) -> CliError {
     let id: SessionId = snapshot.id;
     let what = match &snapshot.ended {
-        Some(ended) => format!("session {id} has ended: {} by {}", ended.reason, ended.terminated_by),
+        Some(data) => format!("session {id} has ended: {}", ending(data, &Stopped::on(board, snapshot))),
         None => format!("session {id} does not run any more"),
     };
     CliError::new(Code::SessionRefused, what).hint(format!("baton session show {id}"))

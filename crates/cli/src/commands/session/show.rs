@@ -1,22 +1,52 @@
 //! `baton session ls` and `show`.
 
 use baton_core::Timestamp;
-use baton_core::session::{StateKind, View};
-use baton_runtime::session::{Broker, Snapshot, view};
+use baton_core::session::{ErrorCode, SessionEndedData, SessionError, SessionEvent, StateKind, View};
+use baton_runtime::session::{Broker, Live, Snapshot, events};
 use baton_store::clock;
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::commands::follow::ending_lines;
+use crate::commands::ending::{Stopped, ending, ending_lines};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
-use crate::session_args::{SessionLs, SessionOne};
+use crate::limits::ERRORS_SHOWN_MAX;
+use crate::session_args::{SessionLs, SessionShow};
 use crate::sessions;
 use crate::ui::Ui;
 use crate::ui::table::{Align, Table};
 use crate::ui::text::printable;
 use crate::ui::time::ago;
+
+/// What is shown of a session: as its events make it, what went wrong in it, and why it was stopped.
+pub(super) struct Seen {
+    view: View,
+    /// Everything that went wrong, also what has been made good since.
+    errors: Vec<SessionError>,
+    stopped: Stopped,
+    is_live: bool,
+}
+
+impl Seen {
+    /// Reads it from the ledger; of one that runs, its owner knows how it stands.
+    pub(super) fn of(ctx: &Context, snapshot: &Snapshot, live: Option<&Live>) -> Result<Seen, Stop> {
+        let visit = ctx.visit()?;
+        let (mut view, mut errors) = (View::default(), Vec::new());
+        events(&visit.reader, snapshot, &mut |_, event| {
+            view.apply(event);
+            match event {
+                // What did not fit changed nothing.
+                SessionEvent::Error(error) if error.code == ErrorCode::StateTransitionInvalid => {}
+                SessionEvent::Error(error) if errors.len() < ERRORS_SHOWN_MAX => errors.push(error.clone()),
+                _ => {}
+            }
+        })?;
+        let view = live.map_or(view, |live| live.handle.view());
+        let stopped = Stopped::on(&super::board(ctx), snapshot);
+        Ok(Seen { view, errors, stopped, is_live: live.is_some() })
+    }
+}
 
 pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
     let owner = super::owner(ctx, ui)?;
@@ -54,19 +84,22 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
     }
     let left = Align::Left;
     let mut table = Table::new(&[
-        ("SESSION", left),
-        ("AGENT", left),
-        ("STATE", left),
-        ("STARTED", left),
-        ("TASK", left),
-        ("END", left),
+        ("session", left),
+        ("agent", left),
+        ("state", left),
+        ("started", left),
+        ("task", left),
+        ("end", left),
     ]);
     let now: Timestamp = clock::now();
+    let board = super::board(ctx);
     for (snapshot, state) in rows {
-        let end = snapshot.ended.as_ref().map_or_else(String::new, |data| match &data.message {
-            Some(message) => printable(message),
-            None => format!("{} by {}", data.reason, data.terminated_by),
-        });
+        let end = match (&snapshot.ended, state) {
+            (Some(data), _) => ending(data, &Stopped::on(&board, snapshot)),
+            // Whoever owns the data directory next sees to it.
+            (None, StateKind::Stopped) => "cut short: its owner is gone".to_owned(),
+            (None, _) => String::new(),
+        };
         table.row(vec![
             snapshot.id.to_string(),
             snapshot.agent.to_string(),
@@ -80,19 +113,20 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
     Ok(Exit::Ok)
 }
 
-pub(super) fn show(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &SessionShow) -> Ended {
     let owner = super::owner(ctx, ui)?;
-    let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &one.session)?;
+    let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &args.one.session)?;
+    if args.transcript {
+        return super::transcript::print(ctx, ui, &snapshot);
+    }
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id));
-    let seen = match &live {
-        Some(live) => live.handle.view(),
-        None => view(&ctx.visit()?.reader, &snapshot)?,
-    };
+    let seen = Seen::of(ctx, &snapshot, live.as_ref())?;
     print(ui, &snapshot, &seen)
 }
 
 /// A session as scripts see it.
-pub(super) fn to_json(snapshot: &Snapshot, seen: &View) -> Value {
+fn to_json(snapshot: &Snapshot, seen: &Seen) -> Value {
+    let Seen { view: seen, errors, .. } = seen;
     let mut object = json!({
         "v": 1,
         "id": snapshot.id.to_string(),
@@ -105,6 +139,7 @@ pub(super) fn to_json(snapshot: &Snapshot, seen: &View) -> Value {
         "pendingPermissions": seen.permissions,
         "toolRuns": seen.tool_runs,
         "hookRuns": seen.hook_runs,
+        "errors": errors,
     });
     put(
         &mut object,
@@ -132,11 +167,12 @@ fn termination(snapshot: &Snapshot) -> Option<Value> {
     snapshot.ended.as_ref().and_then(|data| serde_json::to_value(data).ok())
 }
 
-pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
+pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
     if ui.json {
         ui.object(&to_json(snapshot, seen))?;
         return Ok(Exit::Ok);
     }
+    let Seen { view: seen, errors, stopped, is_live } = seen;
     let mut row = |name: &str, value: String| ui.line(&format!("{name:<10} {}", printable(&value)));
     row("session", snapshot.id.to_string())?;
     row("agent", format!("{} ({})", snapshot.agent, snapshot.harness))?;
@@ -158,14 +194,20 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
     for run in &seen.hook_runs {
         row("hook", lifecycle(&run.hook_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
     }
-    if let Some(error) = &seen.last_error {
+    for error in errors {
         row("error", format!("{}: {}", error.code, error.message))?;
     }
     for permission in &seen.permissions {
         row("waits for", format!("{}  {}", permission.id, permission.title))?;
     }
-    if let Some(data) = &snapshot.ended {
-        ending(ui, data)?;
+    match &snapshot.ended {
+        Some(data) => print_ending(ui, data, stopped)?,
+        None if !is_live => {
+            row("ended", "cut short: its owner is gone, and whoever serves next records it".to_owned())?;
+            ui.hint("baton serve");
+            return Ok(Exit::Ok);
+        }
+        None => {}
     }
     if let Some(permission) = seen.permissions.first() {
         ui.hint(&format!("baton session permit {} {} allow", snapshot.id, permission.id));
@@ -173,8 +215,8 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &View) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn ending(ui: &mut Ui, data: &baton_core::session::SessionEndedData) -> Result<(), Stop> {
-    let lines = ending_lines(data);
+fn print_ending(ui: &mut Ui, data: &SessionEndedData, stopped: &Stopped) -> Result<(), Stop> {
+    let lines = ending_lines(data, stopped);
     lines
         .iter()
         .enumerate()

@@ -1,6 +1,7 @@
 //! `baton task …`: one file for each family. Who writes goes through the engine; who looks takes no lock.
 
 mod edit;
+mod last_run;
 mod lease;
 mod list;
 mod new;

@@ -1,17 +1,20 @@
 //! `baton task new`.
 
+use baton_core::AgentName;
 use baton_core::task::decide::{HEARTBEAT_TTL, LEASE_TTL, New};
 use baton_core::task::{Routing, Status};
 use serde_json::Value;
 
 use super::to_json;
 use crate::commands::Ended;
+use crate::config::did_you_mean;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::read_text;
 use crate::task_args::TaskNew;
 use crate::task_names::other;
+use crate::tasks::Tasks;
 use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
@@ -25,6 +28,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         metadata.insert(key.to_owned(), baton_core::duration::format(time).into());
     }
     let tasks = ctx.tasks(ui)?;
+    if let Some(agent) = &args.agent {
+        tell_of_unknown(ctx, ui, &tasks, agent);
+    }
     let others = tasks.look(|board| {
         let parent = args.parent.as_deref().map(|text| other(board, text)).transpose()?;
         let depends_on =
@@ -59,4 +65,23 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// An agent that is not configured may be a script that claims its tasks; or its name is a slip of the pen.
+fn tell_of_unknown(ctx: &Context, ui: &Ui, tasks: &Tasks, agent: &AgentName) {
+    let Ok(settings) = ctx.settings(ctx.find_data_dir().as_deref()) else { return };
+    if !settings.agents.contains_key(agent) {
+        let near = did_you_mean(agent.as_str(), settings.agents.keys().map(AgentName::as_str));
+        return ui
+            .note(&format!("no agent {agent} is configured{near}; who claims tasks by that name gets it"));
+    }
+    match tasks {
+        Tasks::Shared(owner) if !owner.broker.agents().contains_key(agent) => {
+            let pid = std::process::id();
+            ui.note(&format!(
+                "process {pid} was started before agent {agent} was added, and does not know it"
+            ));
+        }
+        _ => {}
+    }
 }

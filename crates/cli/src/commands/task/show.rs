@@ -7,6 +7,7 @@ use baton_store::tasks::files::file_path;
 use baton_store::tasks::tree::{RealTree, Tree as _};
 use baton_store::tasks::{Document, table};
 
+use super::last_run::LastRun;
 use super::to_json;
 use crate::commands::Ended;
 use crate::commands::standing::{Ci, ci_runs};
@@ -86,8 +87,13 @@ fn take_in(ctx: &Context, ui: &mut Ui, args: &TaskName) -> Ended {
 }
 
 fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers) -> Ended {
+    let last_run = LastRun::of(ctx, task, papers)?;
     if ui.json {
-        ui.object(&to_json(task, papers))?;
+        let mut object = to_json(task, papers);
+        if let (Some(last_run), Some(object)) = (&last_run, object.as_object_mut()) {
+            last_run.put_into(object);
+        }
+        ui.object(&object)?;
         return Ok(Exit::Ok);
     }
     let now = clock::now();
@@ -126,18 +132,21 @@ fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers)
     if let Some(parent) = &task.parent {
         say("part of", parent.to_string())?;
     }
+    for (name, text) in last_run.iter().flat_map(|last_run| last_run.rows(now)) {
+        say(name, text)?;
+    }
     say("trace", task.trace.to_string())?;
     let body = papers.body();
     if !body.is_empty() {
         ui.line("")?;
         ui.line(printable_lines(&body).trim_end())?;
     }
-    next(ctx, board, task).iter().for_each(|step| ui.hint(step));
+    next(ctx, board, task, last_run.as_ref()).iter().for_each(|step| ui.hint(step));
     Ok(Exit::Ok)
 }
 
 /// What to type next about a task; of several one is chosen.
-fn next(ctx: &Context, board: &Board, task: &Task) -> Vec<String> {
+fn next(ctx: &Context, board: &Board, task: &Task, last_run: Option<&LastRun>) -> Vec<String> {
     let id = &task.id;
     let waits_for = board.open_dependencies(task).next();
     match task.status {
@@ -156,6 +165,9 @@ fn next(ctx: &Context, board: &Board, task: &Task) -> Vec<String> {
         },
         Status::Review => vec![format!("baton task approve {id}")],
         Status::Deadletter => vec![format!("baton task retry {id}")],
+        Status::InProgress if let Some(session) = last_run.and_then(LastRun::session) => {
+            vec![format!("baton session attach {session}")]
+        }
         Status::InProgress | Status::Done | Status::Cancelled => Vec::new(),
     }
 }

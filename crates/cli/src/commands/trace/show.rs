@@ -16,6 +16,9 @@ use crate::ui::color::Mark;
 use crate::ui::text::{count, printable, shorten};
 use crate::ui::time::exact;
 
+/// Characters of a payload that are shown at a terminal.
+const PAYLOAD_CHARS: usize = 48;
+
 pub(super) fn run(ctx: &Context, ui: &mut Ui, id: &str) -> Ended {
     let visit = ctx.visit()?;
     let trace = ids::trace_of(&visit, id)?;
@@ -50,7 +53,9 @@ fn row(ui: &Ui, line: &Line<'_>) -> String {
     let mark = |text: &str| ui.paint.mark(Mark::Dim, text);
     let actor = format!("{}/{}", line.agent, line.role);
     let signed = if line.sig.is_some() { "signed" } else { "" };
-    let payload = if line.payload == "{}" { String::new() } else { shorten(&printable(line.payload), 48) };
+    let payload = if line.payload == "{}" { String::new() } else { printable(line.payload) };
+    // What is piped is not cut.
+    let payload = if ui.width().is_some() { shorten(&payload, PAYLOAD_CHARS) } else { payload };
     let text = format!(
         "{:>5}  {}  {:<22}  {actor:<20}  {signed:<6}  {}",
         line.seq,
