@@ -59,7 +59,7 @@ impl LastRun {
             None => None,
         };
         let report = report(ctx, &layout, task, papers)?;
-        let worktree = Worktrees::new(&ctx.work_dir(layout.root())).path(&task.id);
+        let worktree = Worktrees::new(&ctx.work_dir(layout.root()), None).path(&task.id);
         let worktree = worktree.join(".git").exists().then_some(worktree);
         Ok(Some(LastRun { run, session, report, worktree }))
     }
