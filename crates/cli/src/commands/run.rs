@@ -110,14 +110,13 @@ fn is_held(why: &NotStarted) -> bool {
 }
 
 fn not_started(why: NotStarted, task: &Task) -> CliError {
-    let show = format!("baton task show {}", task.id);
     match why {
         NotStarted::Fault(fault) => CliError::about(fault, &task.id, Some(task)),
         NotStarted::Occupied { .. } => {
             CliError::new(Code::Occupied, why.to_string()).hint("baton session ls --live")
         }
         NotStarted::Session(why) => not_begun(why),
-        NotStarted::Worktree { .. } => CliError::new(Code::NotStarted, why.to_string()).hint(show),
+        NotStarted::Worktree { .. } => CliError::new(Code::NotStarted, why.to_string()).hint("baton doctor"),
     }
 }
 

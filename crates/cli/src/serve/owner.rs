@@ -127,9 +127,10 @@ impl Owner {
         let (mut repeats, now) =
             (self.repeats.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         repeats.retain(|_, said| now.duration_since(*said) < REPEATS_WAIT);
-        let is_new = |notice: &String| {
-            (repeats.len() < NOTICES_MAX || repeats.contains_key(notice))
-                && repeats.insert(notice.clone(), now).is_none()
+        // What finds no room is told, rather too often than never.
+        let is_new = |notice: &String| match repeats.len() >= NOTICES_MAX && !repeats.contains_key(notice) {
+            true => true,
+            false => repeats.insert(notice.clone(), now).is_none(),
         };
         self.tell(more.into_iter().filter(is_new).collect());
     }

@@ -48,8 +48,10 @@ fn a_worktree_needs_a_repository_and_that_is_said_before_and_once() {
     let checked = home.run(&["agent", "check", "apart"]);
     checked.expect(6);
     assert!(checked.stdout.contains("worktree   failed"), "{checked:?}");
+    let refused = home.run(&["run", "x", "--agent", "apart"]);
+    refused.refused(4, "A007", "could not be made");
+    assert_eq!(after(&refused.stderr, "hint: "), "baton doctor");
     let serving = Serving::start(&home);
-    home.run(&["task", "new", "x", "--agent", "apart", "--ready"]).expect(0);
     let other = home.run(&["task", "new", "complete done", "--agent", "mock", "--ready", "--json"]).value(0);
     until("others are worked on", || home.status(other["id"].as_str().unwrap()) == "review");
     let told = serving.stop();
