@@ -16,8 +16,10 @@ pub(super) enum Stopped {
     AfterWork,
     /// Its task says why the run ended.
     Because(String),
-    /// It had no task: somebody wanted it to end, or its server ended.
+    /// Somebody wanted it to end.
     ByHand,
+    /// Its server ended.
+    WithServer,
     /// Nothing more: its task has gone on since.
     Unknown,
 }
@@ -26,6 +28,7 @@ impl Stopped {
     /// Looks it up on the board.
     pub(super) fn on(board: &Board, snapshot: &Snapshot) -> Stopped {
         match &snapshot.task {
+            _ if snapshot.is_cut_short => Stopped::WithServer,
             Some(id) => board.get(id).map_or(Stopped::Unknown, |task| Stopped::of(task, snapshot)),
             None => Stopped::ByHand,
         }
@@ -33,10 +36,14 @@ impl Stopped {
 
     /// Looks it up at its task, which knows of its last run.
     pub(super) fn of(task: &Task, snapshot: &Snapshot) -> Stopped {
+        if snapshot.is_cut_short {
+            return Stopped::WithServer;
+        }
         let run = task.run.as_ref().filter(|run| snapshot.run == Some(run.id));
         let Some(end) = run.and_then(|run| run.ended.as_ref()) else { return Stopped::Unknown };
         let has_spoken = task.said.report.is_some() || task.said.signal.is_some();
         match end.failed || !has_spoken {
+            true if end.reason == STOPPED => Stopped::ByHand,
             true => Stopped::Because(end.reason.clone()),
             false => Stopped::AfterWork,
         }
@@ -66,11 +73,9 @@ pub(super) fn ending(data: &SessionEndedData, stopped: &Stopped) -> String {
             "cut short: Baton itself ended while it ran".to_owned()
         }
         (EndReason::Terminated, Stopped::AfterWork) => "stopped by Baton after its work".to_owned(),
-        (EndReason::Terminated, Stopped::Because(why)) if why == STOPPED => {
-            "stopped before it was done, by a person or with its server".to_owned()
-        }
         (EndReason::Terminated, Stopped::Because(why)) => format!("stopped by Baton: {}", printable(why)),
-        (EndReason::Terminated, Stopped::ByHand) => "stopped by a person, or with its server".to_owned(),
+        (EndReason::Terminated, Stopped::ByHand) => "stopped by a person".to_owned(),
+        (EndReason::Terminated, Stopped::WithServer) => "stopped with its server".to_owned(),
         (EndReason::Terminated, Stopped::Unknown) => "stopped by Baton".to_owned(),
     }
 }
@@ -115,15 +120,11 @@ mod tests {
             assert_eq!(ending(&ended.classify(), &stopped), expected);
         };
         check(Some(5), Stopped::AfterWork, "stopped by Baton after its work");
-        check(
-            Some(5),
-            Stopped::Because("stopped".into()),
-            "stopped before it was done, by a person or with its server",
-        );
         check(Some(5), Stopped::Because("hook tests failed".into()), "stopped by Baton: hook tests failed");
-        check(Some(5), Stopped::ByHand, "stopped by a person, or with its server");
+        check(Some(5), Stopped::ByHand, "stopped by a person");
+        check(Some(5), Stopped::WithServer, "stopped with its server");
         check(Some(5), Stopped::Unknown, "stopped by Baton");
-        check(None, Stopped::AfterWork, "cut short: Baton itself ended while it ran");
+        check(None, Stopped::WithServer, "cut short: Baton itself ended while it ran");
         let mut limited = Ended::new(ProcessEnd::Signalled(15));
         (limited.cause, limited.told) = (Some(Cause::Quota), Some("usage limit reached".into()));
         assert_eq!(ending(&limited.classify(), &Stopped::Unknown), "usage limit reached");

@@ -89,8 +89,8 @@ fn an_end_says_whose_doing_it_was() {
     let listed = home.run(&["session", "ls"]).stdout;
     for (id, words) in [
         (&after_work, "stopped by Baton after its work"),
-        (&by_hand, "stopped by a person, or with its server"),
-        (&stopped, "stopped before it was done, by a person or with its server"),
+        (&by_hand, "stopped by a person"),
+        (&stopped, "stopped by a person"),
     ] {
         says(&home, &["session", "show", id], &[&format!("ended      {words}\n")]);
         let row = listed.lines().find(|row| row.starts_with(id.as_str())).unwrap();
