@@ -84,7 +84,14 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         Err(why) => match (is_held(&why), owner.crew.attempt(&task.id)) {
             // Whoever hands out work was quicker, and gave it to the same agent.
             (true, Some(attempt)) => attempt,
-            _ => return Err(not_started(why, &task).into()),
+            _ => {
+                let error = not_started(why, &task);
+                return Err(match args.prompt {
+                    Some(_) => error.cause(format!("{} was made for it, and waits", task.id)),
+                    None => error,
+                }
+                .into());
+            }
         },
     };
     drop(turn);

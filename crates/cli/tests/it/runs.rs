@@ -147,7 +147,10 @@ fn one_at_a_time_works_in_a_shared_workspace() {
     let hanging = new_task(&home, &["hang", "--agent", "mock", "--ready"]);
     let mut run = home.command(&["run", "--task", &hanging]).spawn().unwrap();
     until("it hangs", || home.run(&["session", "ls", "--live", "--json"]).stdout.contains("calling_llm"));
-    home.run(&["run", "echo", "--agent", "mock"]).refused(5, "A006", "one task at a time");
+    let refused = home.run(&["run", "echo", "--agent", "mock"]);
+    refused.refused(5, "A006", "one task at a time");
+    let made = home.json(&["task", "ls", "--status", "ready"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    assert!(refused.stderr.contains(&format!("{made} was made for it, and waits")), "{refused:?}");
     let session = home.json(&["session", "ls", "--live"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     home.run(&["session", "stop", &session]).expect(0);
     assert_eq!(crate::support::wait(&mut run).code(), Some(130), "a person stopped it");
