@@ -31,7 +31,7 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
         Some(dir) => ctx.path(dir),
         None => owner.engine.ground().workspace.clone(),
     };
-    let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
+    let cwd = cwd.canonicalize().or_else(|_| std::path::absolute(&cwd)).unwrap_or(cwd);
     let begin =
         Begin { agent: args.agent.clone(), cwd, bound: None, id: None, resumes: args.resume, signals: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
