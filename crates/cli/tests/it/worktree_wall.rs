@@ -105,6 +105,29 @@ fn filters_that_a_repository_names_run_behind_the_wall() {
 }
 
 #[test]
+fn a_worktree_that_a_filter_swaps_for_a_link_is_refused_and_nothing_lives_on() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    let (tree, elsewhere) = (place.trees.path(&id()), place.at("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join(".git"), "").unwrap();
+    let (shown, to) = (tree.display(), elsewhere.display());
+    let swap = format!(
+        "cat; setsid sh -c 'echo $$ > {shown}.pid; exec sleep 1000' >/dev/null 2>&1 </dev/null & sleep 0.2; rm -rf {shown}; ln -s {to} {shown}"
+    );
+    place.configure("filter.x.smudge", &place.trap("swap", &swap));
+    place.trees.open(&id()).unwrap_err();
+    assert!(tree.is_symlink(), "it was not swapped");
+    // Also for whoever comes next.
+    place.trees.open(&id()).unwrap_err();
+    let pid = fs::read_to_string(format!("{shown}.pid")).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
+}
+
+#[test]
 fn a_remote_that_is_asked_for_what_is_missing_is_asked_behind_the_wall() {
     if !is_walled() {
         return;
@@ -148,7 +171,7 @@ fn a_repository_that_points_elsewhere_is_refused() {
     fs::rename(&git_dir, &moved).unwrap();
     fs::write(&git_dir, format!("gitdir: {}\n", moved.display())).unwrap();
     let why = place.trees.open(&id()).unwrap_err().to_string();
-    assert!(why.contains("is in no repository of git"), "{why}");
+    assert!(why.contains("has no repository of git that knows it"), "{why}");
     assert!(!moved.join("worktrees").exists());
 }
 

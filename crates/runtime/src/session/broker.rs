@@ -69,6 +69,7 @@ pub struct SessionBounds {
 /// A session that is to begin.
 pub struct Begin {
     pub agent: AgentName,
+    /// Where it works, by its real name: whatever a link leads to is not what was meant.
     pub cwd: PathBuf,
     pub bound: Option<Bound>,
     /// Its id, where somebody had to know that before.
@@ -301,7 +302,11 @@ impl Broker {
             myself: Some(surroundings.program.clone()),
             ..ToolSettings::new(cwd, tmp_of(id))
         };
-        Ok(Arc::new(ToolRunner::new(settings, Some(artifacts.clone()))?))
+        let tools = ToolRunner::new(settings, Some(artifacts.clone()))?;
+        match tools.root().path() == cwd {
+            true => Ok(Arc::new(tools)),
+            false => Err(io::Error::other(format!("{} is not its real name", cwd.display()))),
+        }
     }
 
     /// Ends every session, and waits for their ends as long as their grace allows.

@@ -32,6 +32,7 @@ use baton_core::session::ToolCall;
 use baton_store::ArtifactStore;
 
 pub use definitions::{Definition, definitions};
+pub(crate) use root::random;
 pub use root::{Refused, Root};
 pub use wall::{WALL_WORD, Walled, Walling, wall_report};
 

@@ -69,7 +69,8 @@ impl Root {
     /// Holds a workspace. `own` are the places in which tools have no business even where they lie inside.
     pub fn open(path: &Path, own: Vec<PathBuf>) -> io::Result<Root> {
         let path = path.canonicalize()?;
-        let dir = rustix::fs::open(&path, OFlags::PATH | DIR, Mode::empty())?;
+        // A link that somebody put there since is not followed.
+        let dir = rustix::fs::open(&path, OFlags::PATH | OFlags::NOFOLLOW | DIR, Mode::empty())?;
         Ok(Root { path, dir, own })
     }
 
@@ -335,7 +336,7 @@ fn id(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     // A name that is taken is an error, so nothing depends on this but comfort.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());

@@ -188,7 +188,8 @@ impl Crew {
                 .map_err(|error| NotStarted::Worktree { task: task.clone(), why: error.to_string() })?;
             return Ok(Place { dir, guard: None });
         }
-        let dir = self.workspace.dir().to_owned();
+        let dir = self.workspace.dir();
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         match self.workspace.try_enter(&session.to_string()) {
             Some(guard) => Ok(Place { dir, guard: Some(guard) }),
             None => {

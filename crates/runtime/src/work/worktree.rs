@@ -4,14 +4,14 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_core::TaskId;
 
-use crate::process::{Command, Ended};
+use crate::process::{Command, Ended, end_leftovers};
 use crate::tools::Walling;
 use crate::tools::git_dirs::GitDirs;
+use crate::tools::random;
 use crate::tools::wall::Wall;
 
 /// How long one call of git may take.
@@ -21,6 +21,9 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// behind the wall; what is easily left out is left out.
 const UNHOOKED: &[&str] =
     &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"];
+
+/// The variable that everything has which one call of git starts.
+const CALL_VARIABLE: &str = "BATON_GIT_CALL";
 
 /// The worktrees of one repository.
 #[derive(Debug, Clone)]
@@ -48,6 +51,8 @@ impl Worktrees {
         let mut name = repository.file_name().unwrap_or_default().to_owned();
         name.push(".worktrees");
         let dir = repository.with_file_name(name);
+        // Somebody may have put it elsewhere.
+        let dir = dir.canonicalize().unwrap_or(dir);
         Worktrees { repository, dir, walling }
     }
 
@@ -63,7 +68,7 @@ impl Worktrees {
     pub fn open(&self, task: &TaskId) -> io::Result<PathBuf> {
         let path = self.path(task);
         if path.join(".git").exists() {
-            return Ok(path);
+            return genuine(path);
         }
         std::fs::create_dir_all(&self.dir)?;
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
@@ -75,7 +80,7 @@ impl Worktrees {
             true => self.git(&["worktree", "add", "--", &shown, &branch])?,
             false => self.git(&["worktree", "add", "-b", &branch, "--", &shown])?,
         };
-        Ok(path)
+        genuine(path)
     }
 
     /// Removes the worktree of a task that is done, and its branch, where everything in it is committed and merged.
@@ -124,21 +129,36 @@ impl Worktrees {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_ASKPASS", "true"),
             ("SSH_ASKPASS_REQUIRE", "never"),
+            (CALL_VARIABLE, &shown),
         ];
         command.env.extend(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(Walling { myself, own }) = &self.walling {
-            let none =
-                || io::Error::other(format!("{} is in no repository of git", self.repository.display()));
+            let none = || {
+                let shown = self.repository.display();
+                let what = "a directory .git in it or above, or that of a worktree";
+                io::Error::other(format!("{shown} has no repository of git that knows it: {what}"))
+            };
             let common = GitDirs::find(&self.repository).ok_or_else(none)?.common;
             let write = vec![common, self.dir.clone(), home.0.clone()];
             let wall = Wall { write, read: vec![self.repository.clone()], own: own.clone() };
             wall.around(myself, &mut command);
         }
-        let ran = command.run(None, &mut || false).map_err(io::Error::other)?;
+        let ran = command.run(None, &mut || false).map_err(io::Error::other);
+        // What git ran may have left its group; it has no business here any more.
+        end_leftovers(CALL_VARIABLE, &shown, Duration::ZERO);
+        let ran = ran?;
         match ran.ended {
             Ended::Exit(0) => Ok(ran.output.text()),
             _ => Err(io::Error::other(format!("git: {}", ran.output.text().trim()))),
         }
+    }
+}
+
+/// A worktree that is where its name says. What git ran could write here: a link in its place would have an agent work elsewhere.
+fn genuine(path: PathBuf) -> io::Result<PathBuf> {
+    match path.symlink_metadata()?.is_dir() {
+        true => Ok(path),
+        false => Err(io::Error::other(format!("{} is not a directory", path.display()))),
     }
 }
 
@@ -147,9 +167,7 @@ struct Home(PathBuf);
 
 impl Home {
     fn make() -> io::Result<Home> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let (pid, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().canonicalize()?.join(format!("baton-git-{pid}-{number}"));
+        let dir = std::env::temp_dir().canonicalize()?.join(format!("baton-git-{:016x}", random()));
         std::fs::DirBuilder::new().mode(0o700).create(&dir)?;
         Ok(Home(dir))
     }

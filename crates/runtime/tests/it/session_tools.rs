@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use baton_core::session::{
-    Answer, FailurePolicy, Hook, ProcessEnd, Rules, RunStatus, StateKind, ToolCall, ToolFilter, ToolsBy,
+    Answer, EndReason, FailurePolicy, Hook, ProcessEnd, Rules, RunStatus, StateKind, ToolCall, ToolFilter,
+    ToolsBy,
 };
 use baton_runtime::agent::Exit;
 use baton_runtime::harness::acp::Setup;
@@ -26,6 +27,8 @@ use crate::session::{Live, SOON, acp, patient};
 enum Turn {
     /// Ends it at once, having done something without a word.
     Does(Box<dyn FnOnce() + Send>),
+    /// The same, and goes.
+    Leaves(Box<dyn FnOnce() + Send>),
     Calls(Vec<(&'static str, Value)>),
     Fails,
     Done,
@@ -66,6 +69,10 @@ impl Model {
             Turn::Does(does) => {
                 does();
                 vec![ended()]
+            }
+            Turn::Leaves(does) => {
+                does();
+                vec![ended(), exited(false)]
             }
             Turn::Fails => {
                 vec![Told::TurnFailed(Failure { retryable: true, ..Failure::new("overloaded") })]
@@ -115,23 +122,16 @@ impl Harness for Model {
     }
 
     fn stop(&mut self) {
-        let process = ProcessEnd::Exited(0);
-        let (took, stderr) = (Duration::ZERO, None);
-        let exit = Exit {
-            process,
-            is_asked: true,
-            stderr,
-            took,
-            max_rss_bytes: None,
-            cpu_ms: None,
-            is_memory_short: false,
-        };
-        self.tell(vec![Told::Exited(Box::new(exit))]);
+        self.tell(vec![exited(true)]);
     }
 
     fn pid(&self) -> Option<u32> {
         None
     }
+}
+
+fn exited(is_asked: bool) -> Told {
+    Told::Exited(Box::new(Exit::without_process(ProcessEnd::Exited(0), is_asked)))
 }
 
 fn tools(start: &Start, change: impl FnOnce(&mut ToolSettings)) -> Arc<ToolRunner> {
@@ -530,4 +530,18 @@ fn a_turn_that_is_cancelled_before_it_was_sent_is_never_sent() {
     live.until_state(StateKind::Ready);
     stop_is_quick(&live);
     assert!(sent.recv().is_err(), "the prompt was sent");
+}
+
+#[test]
+fn an_agent_that_goes_after_its_turn_has_ended_it_whatever_the_look_says() {
+    let live = silent(Vec::new(), |start| {
+        let work = start.workspace.clone();
+        let leaves = Turn::Leaves(Box::new(move || slow_down(&work)));
+        start.spawn = Box::new(move |tell| {
+            Ok(Box::new(Model::start(tell, vec![leaves], channel().0)) as Box<dyn Harness>)
+        });
+    });
+    live.prompt("go");
+    let (data, view) = live.end();
+    assert_eq!((data.reason, view.state), (EndReason::Completed, StateKind::Stopped));
 }

@@ -36,7 +36,7 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
         Some(dir) => ctx.path(dir),
         None => owner.engine.ground().workspace.clone(),
     };
-    let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
+    let cwd = cwd.canonicalize().or_else(|_| std::path::absolute(&cwd)).unwrap_or(cwd);
     let dir = sessions::dir_of(&owner.workspace.layout);
     let resumes = args.resume.as_deref().map(|word| sessions::find(&dir, word).map(|found| found.id));
     let resumes = resumes.transpose()?;
