@@ -87,6 +87,9 @@ pub const INPUT_BYTES_MAX: u64 = 64 << 20;
 /// How long a command waits for the owner's lock, in milliseconds.
 pub const LOCK_WAIT_MS: u64 = 10_000;
 
+/// How long a task that a person stopped is not handed out by itself, in milliseconds: a quarter of an hour, as after many failures. By hand it goes on at once.
+pub const STOPPED_WAIT_MS: i64 = 900_000;
+
 /// Longest title of a task, in characters. It is one line of a list.
 pub const TITLE_CHARS_MAX: usize = 256;
 

@@ -12,6 +12,9 @@ pub const AGENT_VALUES_MAX: usize = 100_000;
 pub const OPEN_REQUESTS_MAX: usize = 256;
 pub const OPEN_REQUESTS_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of a file that an agent is answered with at once: written as JSON it may be six times as long, and still waits to be read as a whole.
+pub const FILE_ANSWER_BYTES_MAX: usize = 2 << 20;
+
 /// Bytes of something unknown that an agent said which are kept.
 pub const UNKNOWN_BYTES_MAX: usize = 4096;
 
@@ -109,6 +112,9 @@ pub const SESSIONS_LOOKED_AT: usize = 256;
 
 /// How much longer than its request a model's session waits: a server may ask for as much before another attempt.
 pub const LLM_SLACK: Duration = Duration::from_secs(60);
+
+/// How long one call of git for a worktree may take.
+pub const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often what outlived Baton is looked for anew. What starts itself again faster than this is beyond a signal.
 pub const LEFTOVER_ROUNDS_MAX: usize = 3;

@@ -29,6 +29,7 @@ impl Stopped {
     pub(super) fn on(board: &Board, snapshot: &Snapshot) -> Stopped {
         match &snapshot.task {
             _ if snapshot.is_cut_short => Stopped::WithServer,
+            _ if snapshot.is_by_person => Stopped::ByHand,
             Some(id) => board.get(id).map_or(Stopped::Unknown, |task| Stopped::of(task, snapshot)),
             None => Stopped::ByHand,
         }
@@ -38,6 +39,9 @@ impl Stopped {
     pub(super) fn of(task: &Task, snapshot: &Snapshot) -> Stopped {
         if snapshot.is_cut_short {
             return Stopped::WithServer;
+        }
+        if snapshot.is_by_person {
+            return Stopped::ByHand;
         }
         let run = task.run.as_ref().filter(|run| snapshot.run == Some(run.id));
         let Some(end) = run.and_then(|run| run.ended.as_ref()) else { return Stopped::Unknown };

@@ -216,6 +216,12 @@ impl Follower {
                 self.is_in_text = !text.ends_with('\n');
                 ui.raw(&printable_lines(text))
             }
+            Some("status") => {
+                self.break_line(ui)?;
+                let message = value["payload"]["message"].as_str().unwrap_or_default();
+                let line = ui.paint.mark(Mark::Dim, &printable(message));
+                ui.line(&line)
+            }
             Some("completed" | "error") => self.break_line(ui),
             _ => Ok(()),
         }

@@ -131,6 +131,47 @@ fn check_all(owner: Owner) {
 }
 
 #[test]
+fn a_signal_that_was_written_stands_whenever_baton_dies() {
+    let home = Home::with_signals();
+    let signal = r#"{"protocol":"apm2_agent_exit","version":"1.0.0","phase_completed":"IMPLEMENTATION","exit_reason":"completed"}"#;
+    fs::write(home.work().join("signal.json"), format!("{signal}\n")).unwrap();
+    let command = "cat >/dev/null; cat signal.json; sleep 1000";
+    let agent = format!("[agents.sh]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\n");
+    crate::runs::configure(&home, &agent);
+    let mut run = home.command(&["run", "do it", "--agent", "sh", "--json"]).spawn().unwrap();
+    let kept = |dir: PathBuf| fs::read_to_string(dir.join("session.json")).unwrap_or_default();
+    until("it has said so", || session(&home).is_some_and(|(_, dir)| kept(dir).contains("apm2_agent_exit")));
+    kill(run.id());
+    wait(&mut run);
+    let listed = home.json(&["task", "ls"]);
+    let task = text(&listed["tasks"][0]["id"]);
+    home.run(&["task", "log", &task, "somebody looks"]).expect(0);
+    assert_eq!((home.phase(&task).as_str(), home.show(&task)["attempts"].as_u64()), ("CI_PENDING", Some(0)));
+    home.verifies();
+}
+
+#[test]
+fn an_end_that_was_recorded_is_the_end_also_where_baton_died_right_after() {
+    let home = Home::new();
+    home.run(&["run", "crash 3 2", "--agent", "mock"]).expect(6);
+    let (id, dir) = session(&home).unwrap();
+    let shown = home.json(&["session", "show", &id]);
+    // As it is on the disk when the end is in the ledger and nowhere else.
+    let path = dir.join("session.json");
+    let mut kept: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    kept.as_object_mut().unwrap().retain(|name, _| !matches!(name.as_str(), "ended" | "endedAt"));
+    fs::write(&path, kept.to_string()).unwrap();
+    fs::write(home.data().join("sessions/live").join(&id), "").unwrap();
+    home.run(&["task", "new", "another"]).expect(0);
+    let again = home.json(&["session", "show", &id]);
+    assert_eq!(again["terminationInfo"], shown["terminationInfo"]);
+    assert_eq!(again["terminationInfo"]["exit_code"], 3);
+    let ends = home.events().into_iter().filter(|event| event["type"] == "session.ended").count();
+    assert_eq!(ends, 1);
+    home.verifies();
+}
+
+#[test]
 fn a_run_that_died_with_its_server_is_where_its_report_says() {
     check_all(Owner::Serve);
 }

@@ -155,7 +155,9 @@ fn one_at_a_time_works_in_a_shared_workspace() {
     home.run(&["session", "stop", &session]).expect(0);
     assert_eq!(crate::support::wait(&mut run).code(), Some(130), "a person stopped it");
     assert_eq!(home.status(&hanging), "ready");
-    assert_eq!(home.show(&hanging)["attempts"], 0, "which is no failed attempt");
+    let shown = home.show(&hanging);
+    assert_eq!(shown["attempts"], 0, "which is no failed attempt");
+    assert!(shown["notBefore"].is_string(), "and nobody is handed it right away: {shown}");
 }
 
 #[test]
@@ -336,6 +338,18 @@ fn each_task_gets_a_worktree_of_its_own_that_keeps_unsaved_work() {
     home.run(&["task", "approve", task, "--all"]).expect(0);
     assert_eq!(home.status(task), "done");
     assert!(tree.join("new.txt").exists(), "what nobody committed is kept");
+    // Whoever looks at the work does so where it was done.
+    configure(
+        &home,
+        "[agents.apart]\nharness = \"mock\"\nworkspace = \"worktree\"\n\
+         [agents.judge]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat; pwd; ls\"]\n",
+    );
+    let (_, last) = ran(&home, &["write complete done", "--agent", "apart"], 0, "done");
+    let task = last["taskId"].as_str().unwrap();
+    let looked = home.run(&["run", "--task", task, "--agent", "judge"]);
+    let tree = home.path("work.worktrees").join(task);
+    assert!(looked.stdout.contains(&format!("{}\nmock.txt", tree.display())), "{looked:?}");
+    assert!(looked.stdout.contains("This is a review"), "{looked:?}");
 }
 
 #[test]

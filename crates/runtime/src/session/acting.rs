@@ -95,10 +95,18 @@ impl Running {
         self.overheard = Overheard::default();
         match sent {
             Sent::Prompt(text) => {
-                let fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
+                let mut fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
+                if !self.more.is_empty() {
+                    fields.insert("more".to_owned(), self.more.clone().into());
+                }
                 let _ = self.start.transcript.put(self.start.clock.now(), "prompt", fields);
+                if let Some(remark) = self.remark.take() {
+                    self.stream_event("status", &json!({"message": remark}));
+                }
                 self.sent = vec![text.clone()];
                 self.sent.append(&mut self.more);
+                // What was denied before is another matter.
+                self.denied.clear();
                 return self.prompt_after_look();
             }
             Sent::ToolOutputs => {

@@ -99,9 +99,14 @@ pub enum Ask {
     Send(String),
     /// A prompt in several parts.
     Prompt(Vec<String>),
+    /// The same, and what whoever follows is told of it.
+    Remind(Vec<String>, &'static str),
     /// The turn is to end; the session goes on.
     Cancel,
+    /// A person wants it to end.
     Stop,
+    /// The same because nothing more is wanted of it.
+    Finish,
     /// The same because Baton ends: what is cut short by that can be gone on with.
     Leave,
     /// The agent asks a person; whoever asked gets the answer there.
@@ -251,6 +256,8 @@ pub(super) struct Running {
     pub(super) sent: Vec<String>,
     /// What goes with the next prompt, after its first part.
     pub(super) more: Vec<String>,
+    /// What is said of the next prompt.
+    pub(super) remark: Option<&'static str>,
     /// Whoever waits for the answer to a question of theirs.
     pub(super) asking: BTreeMap<String, SyncSender<Answer>>,
     questions: u64,
@@ -308,6 +315,7 @@ impl Running {
             harness: None,
             sent: Vec::new(),
             more: Vec::new(),
+            remark: None,
             asking: BTreeMap::new(),
             questions: 0,
             cancelled: None,
@@ -418,9 +426,10 @@ impl Running {
 
     /// The same for what people ask: what does not fit is refused, and recorded as such.
     fn ask(&mut self, ask: Ask) -> Result<Result<(), String>, AppendError> {
+        self.remark = if let Ask::Remind(_, remark) = ask { Some(remark) } else { None };
         let input = match ask {
             Ask::Send(text) => Input::UserInput { text },
-            Ask::Prompt(blocks) => {
+            Ask::Prompt(blocks) | Ask::Remind(blocks, _) => {
                 let mut blocks = blocks.into_iter();
                 let text = blocks.next().unwrap_or_default();
                 self.more = blocks.collect();
@@ -433,8 +442,11 @@ impl Running {
                 self.asking.insert(id.clone(), answer);
                 Input::PermissionRequested { id, kind: PermissionKind::Question, title: text, call_id: None }
             }
-            Ask::Stop | Ask::Leave => {
-                self.start.snapshot.is_cut_short |= matches!(ask, Ask::Leave);
+            Ask::Stop | Ask::Finish | Ask::Leave => {
+                if !self.is_stopping {
+                    self.start.snapshot.is_by_person = matches!(ask, Ask::Stop);
+                    self.start.snapshot.is_cut_short = matches!(ask, Ask::Leave);
+                }
                 self.drop_look()?;
                 Input::StopRequested
             }
@@ -501,7 +513,7 @@ fn broken(dir: &Path) -> SessionEndedData {
     let data = lost();
     if let Ok(mut snapshot) = Snapshot::load(dir) {
         snapshot.ended = Some(data.clone());
-        // Whoever comes next sees one that has not ended, and ends it.
+        // What cannot be kept is seen by whoever comes next, and ended then.
         let _ = snapshot.save(dir);
     }
     data

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -208,6 +209,9 @@ impl Broker {
         let dir = self.dir_of(id);
         let io = |error| NotBegun::Io(dir.clone(), error);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io)?;
+        let mut unfinished = Unfinished { dir: self.setting.dir.clone(), id, is_begun: false };
+        let tools = self.tools(&begin.cwd, id).map_err(io)?;
+        let transcript = Transcript::open(&dir).map_err(io)?;
         let Setting { journal, key, clock, bounds, hooks, boot, .. } = &self.setting;
         let recorder = Recorder::open(journal.clone(), key.clone(), id, begin.bound.clone(), clock.moment())?;
         let bound = begin.bound.as_ref();
@@ -225,8 +229,6 @@ impl Broker {
                 clock.now(),
             )
         };
-        let tools = self.tools(&begin.cwd, id).map_err(io)?;
-        let transcript = Transcript::open(&dir).map_err(io)?;
         // From here on it is one that lives: whoever comes after a crash looks at it.
         snapshot.save(&dir).map_err(io)?;
         mark_live(&self.setting.dir, id).map_err(io)?;
@@ -264,6 +266,8 @@ impl Broker {
             snapshot,
         };
         let (itself, tmp) = (self.itself.clone(), tmp_of(id));
+        let is_over = Arc::<AtomicBool>::default();
+        let over = is_over.clone();
         let handle = Actor::start(start, move |data, view| {
             // Whatever left its group: what a session started ends with it, before somebody else works in its place.
             end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
@@ -271,20 +275,21 @@ impl Broker {
             let _ = fs::remove_dir_all(&tmp);
             if let Some(broker) = itself.upgrade() {
                 unmark_live(&broker.setting.dir, id);
+                over.store(true, Ordering::Release);
                 broker.forget(id);
             }
         });
-        let handle = handle.map_err(|error| {
-            // Nothing of it has happened.
-            let _ = fs::remove_dir_all(&dir);
-            unmark_live(&self.setting.dir, id);
-            io(error)
-        })?;
+        let handle = handle.map_err(io)?;
+        unfinished.is_begun = true;
         let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
         let mut running = self.running();
         // One that has ended already is not listed.
-        if Snapshot::load(&dir).is_ok_and(|snapshot| snapshot.ended.is_none()) {
+        if !is_over.load(Ordering::Acquire) {
             running.sessions.insert(id, live.clone());
+            if running.is_ending {
+                // Whoever ends all of them has asked those that were there.
+                leave(live.handle.clone());
+            }
         }
         Ok(live)
     }
@@ -316,10 +321,7 @@ impl Broker {
             running.is_ending = true;
             running.sessions.values().map(|live| live.handle.clone()).collect()
         };
-        for handle in handles {
-            // One that has ended meanwhile needs nothing.
-            let _ = std::thread::Builder::new().name("ending".into()).spawn(move || handle.ask(Ask::Leave));
-        }
+        handles.into_iter().for_each(leave);
         let until = Instant::now() + self.setting.bounds.stop_grace + Duration::from_secs(3);
         let mut running = self.running();
         while !running.sessions.is_empty() || !running.beginning.is_empty() {
@@ -387,6 +389,28 @@ impl Broker {
 
     fn running(&self) -> MutexGuard<'_, Running> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks a session to end because Baton does, without waiting for it. One that has ended meanwhile needs nothing.
+fn leave(handle: Handle) {
+    let _ = std::thread::Builder::new().name("ending".into()).spawn(move || handle.ask(Ask::Leave));
+}
+
+/// What is on the disk of a session that has not begun: gone, unless it does.
+struct Unfinished {
+    dir: PathBuf,
+    id: SessionId,
+    is_begun: bool,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_begun {
+            let _ = fs::remove_dir_all(tmp_of(self.id));
+            let _ = fs::remove_dir_all(self.dir.join(self.id.to_string()));
+            unmark_live(&self.dir, self.id);
+        }
     }
 }
 

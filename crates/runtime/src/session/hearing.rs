@@ -18,7 +18,12 @@ use crate::limits::{CLOSED_GRACE, PERMISSIONS_MAX, TOLD_ERROR_BYTES_MAX, TURN_TO
 impl Running {
     /// Translates what the agent tells.
     pub(super) fn hear(&mut self, told: Told) -> Result<(), AppendError> {
-        if !matches!(told, Told::Noise { .. }) {
+        let is_sign_of_life = match self.machine.kind() {
+            // Whoever chats instead of taking input has its time all the same, unless it plays a conversation again.
+            StateKind::Starting => told.is_of_a_turn() && self.start.snapshot.resumes.is_some(),
+            _ => !matches!(told, Told::Noise { .. }),
+        };
+        if is_sign_of_life {
             self.silence = None;
         }
         if self.machine.kind() == StateKind::Starting && told.is_of_a_turn() {
@@ -132,7 +137,19 @@ impl Running {
         self.signal(found);
     }
 
-    fn signal(&self, found: Vec<Found>) {
+    fn signal(&mut self, found: Vec<Found>) {
+        if self.start.signals.is_none() || found.is_empty() {
+            return;
+        }
+        // The last one stands, whatever becomes of Baton before it is submitted.
+        let valid = found.iter().rev().find_map(|found| match found {
+            Found::Signal(signal) => serde_json::to_string(signal).ok(),
+            Found::Invalid(_) => None,
+        });
+        if valid.is_some() && valid != self.start.snapshot.signal {
+            self.start.snapshot.signal = valid;
+            self.save();
+        }
         if let Some(signals) = &self.start.signals {
             found.into_iter().for_each(signals);
         }

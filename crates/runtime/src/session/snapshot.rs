@@ -48,6 +48,12 @@ pub struct Snapshot {
     /// What keeps the programs of its tools in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
+    /// The last exit signal that the agent wrote, until its end has been judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Whether a person wanted it to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_person: bool,
     /// Whether Baton's own end was its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut_short: bool,
@@ -101,6 +107,8 @@ impl Snapshot {
             can_load: false,
             mode: None,
             wall: None,
+            signal: None,
+            is_by_person: false,
             is_cut_short: false,
             resumes: None,
             ended_at: None,

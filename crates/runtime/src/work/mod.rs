@@ -24,6 +24,7 @@ use crate::session::{Ask, Begin, Bound, Broker, NotBegun, Signals, token};
 
 pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
+pub(crate) use worktree::sweep_homes;
 pub use worktree::{Removed, Worktrees};
 
 /// Everybody who can be given work, and what they do at the moment.
@@ -142,7 +143,7 @@ impl Crew {
         if let Err(error) = std::thread::Builder::new().name("attempt".into()).spawn(work) {
             self.attempts().remove(task);
             // One that has ended meanwhile needs nothing.
-            let _ = live.handle.ask(Ask::Stop);
+            let _ = live.handle.ask(Ask::Finish);
             let why = NotBegun::Io(self.workspace.dir().to_owned(), error);
             self.give_back(&attempt, &why)?;
             return Err(why.into());
@@ -182,7 +183,8 @@ impl Crew {
     }
 
     fn place(&self, task: &TaskId, is_apart: bool, session: SessionId) -> Result<Place, NotStarted> {
-        if is_apart {
+        // Whoever reviews or goes on sees the work where it was done.
+        if is_apart || self.worktrees.has(task) {
             let opened = self.worktrees.open(task);
             let dir = opened
                 .map_err(|error| NotStarted::Worktree { task: task.clone(), why: error.to_string() })?;

@@ -2,7 +2,7 @@
 
 use baton_core::protocol::exit_signal::PROTOCOL;
 use baton_core::protocol::handoff_md;
-use baton_core::task::{Papers, Task};
+use baton_core::task::{Papers, Phase, Task};
 
 use crate::harness::AgentSpec;
 use crate::limits::PROMPT_LOG_BYTES_MAX;
@@ -19,11 +19,10 @@ pub(super) fn first(task: &Task, papers: &Papers, spec: &AgentSpec) -> Vec<Strin
 
 /// What is asked of an agent whose turn ended without a word about its task.
 pub(super) fn reminder(task: &Task, spec: &AgentSpec) -> Vec<String> {
-    let how = how_to_end(task, spec);
-    vec![format!(
-        "Your turn ended, and task {} has no report yet. If the work is finished, or cannot go on, say so now. {how}",
-        task.id
-    )]
+    vec![format!("Task {} has no report yet.", task.id), {
+        let how = how_to_end(task, spec);
+        format!("Your turn ended. If the work is finished, or cannot go on, say so now. {how}")
+    }]
 }
 
 /// Title and body; the title alone where the body says it already, or says nothing.
@@ -42,7 +41,13 @@ fn instructions(task: &Task, papers: &Papers, spec: &AgentSpec) -> String {
          Work in the current directory.",
         spec.name, task.id, task.phase
     );
-    if task.attempts > 0 {
+    if matches!(task.phase, Phase::ReadyForReview | Phase::Review | Phase::ReadyForMerge) {
+        text.push_str(&format!(
+            "\n\nThis is a review of work that others have done: look at it, change nothing that you need not change, and say what you think of it. \
+             What is known of it is in the work log:\n{}",
+            tail(&papers.log)
+        ));
+    } else if task.attempts > 0 {
         text.push_str(&format!(
             "\n\nThis is attempt {}. What was done before is in the work tree; what is known of it is in the work log:\n{}",
             task.attempts + 1,

@@ -179,7 +179,8 @@ impl Attempt {
         let _ = match watched {
             Watched::Gone => Ok(()),
             Watched::Leaving => live.handle.ask(Ask::Leave),
-            _ => live.handle.ask(Ask::Stop),
+            Watched::Stopped => live.handle.ask(Ask::Stop),
+            _ => live.handle.ask(Ask::Finish),
         };
         let ended = self.wait_for_session();
         let end = self.judge(crew, spec, watched, ended.as_ref());
@@ -230,12 +231,14 @@ impl Attempt {
             if let Some(why) = cut {
                 return Watched::CutShort(why);
             }
-            let parts = match (is_prompted, is_reminded) {
-                (false, _) => prompt::first(&task, &papers, spec),
-                (true, false) if !self.has_word(&task) => prompt::reminder(&task, spec),
+            let ask = match (is_prompted, is_reminded) {
+                (false, _) => Ask::Prompt(prompt::first(&task, &papers, spec)),
+                (true, false) if !self.has_word(&task) => {
+                    Ask::Remind(prompt::reminder(&task, spec), "there is no report yet: it is reminded, once")
+                }
                 (true, _) => return Watched::Finished,
             };
-            match live.handle.ask(Ask::Prompt(parts)) {
+            match live.handle.ask(ask) {
                 Ok(()) => {
                     is_reminded |= is_prompted;
                     is_prompted = true;
@@ -305,9 +308,8 @@ impl Attempt {
         ended: Option<&SessionEndedData>,
     ) -> RunEnd {
         let end = |outcome, why: Option<String>| RunEnd { outcome, why, termination: ended.cloned() };
-        if let Some((signal, _)) = self.state().signal.clone()
-            && !matches!(watched, Watched::Stopped)
-        {
+        let signal = self.state().signal.clone();
+        if let Some((signal, _)) = signal.filter(|_| !matches!(watched, Watched::Stopped)) {
             match self.submit(crew, &signal) {
                 Ok(()) => {
                     return end(outcome_of(signal.exit_reason), signal.notes.clone());
@@ -326,7 +328,7 @@ impl Attempt {
                 return end(outcome, why);
             }
             Watched::Leaving => (Ending::Stopped, Outcome::Stopped, Some("Baton ended".to_owned())),
-            Watched::Stopped => (Ending::Stopped, Outcome::Stopped, None),
+            Watched::Stopped => (Ending::Held, Outcome::Stopped, None),
             Watched::Finished => {
                 let needs_signal = spec.exit_protocol && crew.heeds_signals;
                 let (outcome, why) = match needs_signal {
@@ -425,7 +427,7 @@ pub(crate) fn ending_of(ended: Option<&SessionEndedData>) -> (Ending, Outcome, O
     let why = ended.and_then(|data| data.message.clone());
     let cause = why.clone().unwrap_or_else(|| "the session ended".to_owned());
     let ending = match ended {
-        Some(data) if data.reason == EndReason::Terminated => (Ending::Stopped, Outcome::Stopped),
+        Some(data) if data.reason == EndReason::Terminated => (Ending::Held, Outcome::Stopped),
         Some(SessionEndedData { cause: Some(Cause::Quota), resets_at: Some(until), .. }) => {
             (Ending::Limited { until: *until }, Outcome::Limited)
         }

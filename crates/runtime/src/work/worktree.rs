@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use baton_core::TaskId;
 
+use crate::limits::GIT_TIMEOUT;
 use crate::process::{Command, Ended, end_leftovers};
 use crate::tools::Walling;
 use crate::tools::git_dirs::GitDirs;
 use crate::tools::random;
 use crate::tools::wall::Wall;
-
-/// How long one call of git may take.
-const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Agents can write what the repository is configured with, and git runs much of it: filters, remotes that are asked for what is missing, and more. All of that stays
 /// behind the wall; what is easily left out is left out.
@@ -29,6 +27,8 @@ const CALL_VARIABLE: &str = "BATON_GIT_CALL";
 #[derive(Debug, Clone)]
 pub struct Worktrees {
     repository: PathBuf,
+    /// Where in it work is done: the workspace may be a part of it.
+    part: PathBuf,
     /// Where they are made: beside the repository, since tools of agents may not enter the data directory.
     dir: PathBuf,
     /// What stands around git; without it nothing does.
@@ -46,14 +46,18 @@ pub enum Removed {
 }
 
 impl Worktrees {
-    pub fn new(repository: &Path, walling: Option<Walling>) -> Self {
-        let repository = repository.canonicalize().unwrap_or_else(|_| repository.to_owned());
+    /// Those of the repository that this workspace is, or is in.
+    pub fn new(workspace: &Path, walling: Option<Walling>) -> Self {
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        let has_git = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
+        let repository = workspace.ancestors().find(has_git).unwrap_or(&workspace).to_owned();
+        let part = workspace.strip_prefix(&repository).map(Path::to_owned).unwrap_or_default();
         let mut name = repository.file_name().unwrap_or_default().to_owned();
         name.push(".worktrees");
         let dir = repository.with_file_name(name);
         // Somebody may have put it elsewhere.
         let dir = dir.canonicalize().unwrap_or(dir);
-        Worktrees { repository, dir, walling }
+        Worktrees { repository, part, dir, walling }
     }
 
     pub fn path(&self, task: &TaskId) -> PathBuf {
@@ -64,16 +68,33 @@ impl Worktrees {
         format!("baton/{task}")
     }
 
-    /// The worktree of a task: the one that is there, or a new one at what the repository has checked out.
+    /// Whether a task has one.
+    pub fn has(&self, task: &TaskId) -> bool {
+        self.path(task).join(".git").exists()
+    }
+
+    /// Where a task is worked on: in the worktree that is there, or in a new one at what the repository has checked out.
     pub fn open(&self, task: &TaskId) -> io::Result<PathBuf> {
+        let path = self.open_whole(task)?;
+        let part = path.join(&self.part);
+        // What is not committed yet is not there, and a link in it may lead anywhere.
+        let is_there = part.canonicalize().is_ok_and(|real| real == part && real.is_dir());
+        Ok(if is_there { part } else { path })
+    }
+
+    fn open_whole(&self, task: &TaskId) -> io::Result<PathBuf> {
         let path = self.path(task);
-        if path.join(".git").exists() {
-            return genuine(path);
-        }
-        std::fs::create_dir_all(&self.dir)?;
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
+        if self.has(task) {
+            if !is_half_made(&path) {
+                return genuine(path);
+            }
+            // Nobody has worked in it.
+            self.git(&["worktree", "remove", "-f", "-f", "--", &shown])?;
+        }
         // A folder that somebody removed by hand is still known to git.
         self.git(&["worktree", "prune"])?;
+        std::fs::create_dir_all(&self.dir)?;
         let has_branch =
             self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
         match has_branch {
@@ -95,8 +116,12 @@ impl Worktrees {
         if !status.trim().is_empty() {
             return Ok(Removed::Kept(format!("{shown} has work that is not committed")));
         }
-        if self.git(&["merge-base", "--is-ancestor", &branch, "HEAD"]).is_err() {
-            return Ok(Removed::Kept(format!("branch {branch} is not merged; its worktree is {shown}")));
+        // What is checked out there need not be the task's branch.
+        let head = self.git_in(&path, &["rev-parse", "--verify", "HEAD"])?;
+        for commit in [branch.as_str(), head.trim()] {
+            if self.git(&["merge-base", "--is-ancestor", commit, "HEAD"]).is_err() {
+                return Ok(Removed::Kept(format!("{commit} is not merged; its worktree is {shown}")));
+            }
         }
         // Without force: git looks once more.
         self.git(&["worktree", "remove", "--", &shown])?;
@@ -109,6 +134,8 @@ impl Worktrees {
         match self.close(task) {
             Ok(Removed::Kept(why)) => Some(format!("{task} is done, and {why}")),
             Ok(Removed::Yes | Removed::None) => None,
+            // Somebody else has just removed it.
+            Err(_) if !self.has(task) => None,
             Err(error) => Some(format!("{task}: its worktree stays: {error}")),
         }
     }
@@ -154,6 +181,28 @@ impl Worktrees {
     }
 }
 
+/// Whether git was killed before it had checked everything out: what is missing would look as if it had been deleted.
+fn is_half_made(path: &Path) -> bool {
+    let lock = GitDirs::of(path).map(|dirs| dirs.own.join("locked"));
+    lock.and_then(|lock| std::fs::read_to_string(lock).ok()).is_some_and(|why| why.trim() == "initializing")
+}
+
+/// Removes the homes of calls of git that a death of Baton cut short.
+pub(crate) fn sweep_homes() {
+    let Ok(entries) = std::env::temp_dir().read_dir() else { return };
+    for entry in entries.flatten() {
+        let is_home = entry.file_name().to_str().is_some_and(|name| name.starts_with(HOME_NAME));
+        let is_old = || entry.metadata().and_then(|found| found.modified()).ok()?.elapsed().ok();
+        if is_home && is_old().is_some_and(|age| age > 2 * GIT_TIMEOUT) {
+            // Another user's is theirs.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// How the homes of calls of git begin.
+const HOME_NAME: &str = "baton-git-";
+
 /// A worktree that is where its name says. What git ran could write here: a link in its place would have an agent work elsewhere.
 fn genuine(path: PathBuf) -> io::Result<PathBuf> {
     match path.symlink_metadata()?.is_dir() {
@@ -167,7 +216,7 @@ struct Home(PathBuf);
 
 impl Home {
     fn make() -> io::Result<Home> {
-        let dir = std::env::temp_dir().canonicalize()?.join(format!("baton-git-{:016x}", random()));
+        let dir = std::env::temp_dir().canonicalize()?.join(format!("{HOME_NAME}{:016x}", random()));
         std::fs::DirBuilder::new().mode(0o700).create(&dir)?;
         Ok(Home(dir))
     }
@@ -224,9 +273,51 @@ mod tests {
         assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("not merged")));
         assert!(path.join("new.txt").exists());
         trees.git(&["merge", "-q", "baton/TASK-2026-02-09-001"]).unwrap();
+        // What is committed beside the branch is work too.
+        trees.git_in(&path, &["checkout", "-q", "--detach"]).unwrap();
+        std::fs::write(path.join("beside.txt"), "beside\n").unwrap();
+        trees.git_in(&path, &["add", "."]).unwrap();
+        trees.git_in(&path, &["commit", "-q", "-m", "beside"]).unwrap();
+        let beside = trees.git_in(&path, &["rev-parse", "HEAD"]).unwrap();
+        assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains(beside.trim())));
+        trees.git(&["merge", "-q", beside.trim()]).unwrap();
         assert_eq!(trees.close(&id()).unwrap(), Removed::Yes);
         assert!(!path.exists());
         assert_eq!(trees.close(&id()).unwrap(), Removed::None);
+    }
+
+    #[test]
+    fn one_that_was_half_made_when_git_was_killed_is_made_anew() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        // As git leaves it: what is not checked out yet is missing, and a lock says why.
+        std::fs::remove_file(path.join("a.txt")).unwrap();
+        std::fs::write(GitDirs::of(&path).unwrap().own.join("locked"), "initializing\n").unwrap();
+        assert_eq!(trees.open(&id()).unwrap(), path);
+        assert!(path.join("a.txt").exists() && !is_half_made(&path));
+        // One that a person has locked is theirs.
+        std::fs::write(GitDirs::of(&path).unwrap().own.join("locked"), "on a stick\n").unwrap();
+        std::fs::remove_file(path.join("a.txt")).unwrap();
+        assert_eq!(trees.open(&id()).unwrap(), path);
+        assert!(!path.join("a.txt").exists());
+    }
+
+    #[test]
+    fn a_workspace_that_is_a_part_of_the_repository_is_the_same_part_of_its_worktree() {
+        let (dir, trees) = repository();
+        let part = dir.path().join("project/pkg/a");
+        std::fs::create_dir_all(&part).unwrap();
+        let within = Worktrees::new(&part, None);
+        let root = dir.path().canonicalize().unwrap();
+        let whole = root.join("project.worktrees").join(id().as_str());
+        assert_eq!(within.open(&id()).unwrap(), whole, "the part is not committed");
+        std::fs::write(part.join("b.txt"), "b\n").unwrap();
+        trees.git(&["add", "."]).unwrap();
+        trees.git(&["commit", "-q", "-m", "b"]).unwrap();
+        let next: TaskId = "TASK-2026-02-09-002".parse().unwrap();
+        let there = within.open(&next).unwrap();
+        assert_eq!(there, root.join("project.worktrees/TASK-2026-02-09-002/pkg/a"));
+        assert!(there.join("b.txt").exists());
     }
 
     #[test]

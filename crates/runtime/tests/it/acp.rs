@@ -1,10 +1,12 @@
 //! Agents that speak ACP in ways that few do: they go on without their past, ask for far too much, do not listen, refuse.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_core::session::{Cause, EndReason, Rules, StateKind, ToolsBy};
 use baton_runtime::harness::acp::Setup;
-use baton_runtime::session::Ask;
+use baton_runtime::session::{Ask, Deadlines};
+use baton_runtime::tools::{ToolRunner, ToolSettings};
 
 use crate::session::{Live, acp, patient};
 
@@ -66,6 +68,45 @@ fn a_conversation_is_gone_on_with_without_its_past_where_the_agent_can() {
     live.until_state(StateKind::Ready);
     live.handle.ask(Ask::Stop).unwrap();
     live.end();
+}
+
+#[test]
+fn whoever_chats_instead_of_shaking_hands_is_not_waited_for() {
+    let script = r#"while :; do echo '{"jsonrpc":"2.0","method":"_auth/status_update","params":{}}'; sleep 0.02; done"#;
+    let handshake = Duration::from_millis(300);
+    let live =
+        Live::open(Rules::new(ToolsBy::Agent, Vec::new()), Deadlines { handshake, ..patient() }, |start| {
+            let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+            start.spawn = acp(words, Setup { cwd: start.workspace.clone(), ..Setup::default() });
+        });
+    let (data, _) = live.end();
+    assert_eq!((data.reason, data.cause), (EndReason::Error, Some(Cause::Timeout)), "{data:?}");
+}
+
+#[test]
+fn one_that_reads_nothing_of_what_it_asks_for_is_ended_for_that() {
+    // Answers of a megabyte each, as often as it likes.
+    let script = r#"
+answer() { read -r line; id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p'); printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+answer '{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}'
+answer '{"sessionId":"s1"}'
+read -r line
+head -c 1000000 /dev/zero | tr '\0' x > big
+n=0; while [ $n -lt 60 ]; do printf '{"jsonrpc":"2.0","id":%s,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"%s/big"}}\n' $n "$PWD"; n=$((n+1)); done
+exec sleep 1000
+"#;
+    let live = Live::open(Rules::new(ToolsBy::Agent, Vec::new()), patient(), |start| {
+        let tools =
+            ToolRunner::new(ToolSettings::new(&start.workspace, start.dir.join("tmp")), None).unwrap();
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let (cwd, tools) = (start.workspace.clone(), Some(Arc::new(tools)));
+        start.spawn = acp(words, Setup { cwd, fs: true, tools, ..Setup::default() });
+    });
+    live.until_state(StateKind::Ready);
+    live.prompt("go");
+    let (data, _) = live.end();
+    assert_eq!((data.reason, data.cause), (EndReason::Error, Some(Cause::Protocol)), "{data:?}");
+    assert!(data.message.unwrap().starts_with("the agent does not read"));
 }
 
 #[test]

@@ -105,7 +105,10 @@ fn answer(
             });
             wire.result(&id, &json!({"sessionId": name, "modes": modes}));
         }
-        "session/set_mode" => wire.result(&id, &json!({})),
+        "session/set_mode" if matches!(params["modeId"].as_str(), Some("ask" | "code")) => {
+            wire.result(&id, &json!({}));
+        }
+        "session/set_mode" => wire.error(&id, -32602, "no such mode", &Value::Null),
         "session/prompt" => match sessions.get(name_of(params)).cloned() {
             Some(session) => {
                 session.is_canceled.store(false, Ordering::Relaxed);

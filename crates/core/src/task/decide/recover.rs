@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Act, Decided, Moment, executor, system};
 use crate::event::Actor;
 use crate::ids::{Digest, RunId, TaskId};
+use crate::limits::STOPPED_WAIT_MS;
 use crate::task::event::{AttemptFailed, Completed, LeaseRenewed, MessageRejected, Transitioned};
 use crate::task::model::Worker;
 use crate::task::{Board, Outcome, Phase, Refusal, Status, TaskEvent, backoff};
@@ -174,8 +175,10 @@ pub enum Ending {
     Limited { until: Timestamp },
     /// Whatever the agent reports, what runs after its tools says that the work is not good.
     Refused { cause: String },
-    /// A person did not want it to go on.
+    /// Whoever handed it out is gone: it waits as before.
     Stopped,
+    /// A person did not want it to go on: it waits for a person, or for a while.
+    Held,
 }
 
 /// What the end of a session asks for.
@@ -252,14 +255,18 @@ impl Board {
                 let to = act.task.waiting_status();
                 act.go(&system(), to, "stopped");
             }
-            Ending::Limited { until } => {
+            Ending::Limited { .. } | Ending::Held => {
                 let to = act.task.waiting_status();
+                let (reason, until) = match &ended.ending {
+                    Ending::Limited { until } => ("usage_limit", *until),
+                    _ => ("stopped", act.now.plus_ms(STOPPED_WAIT_MS)),
+                };
                 let moved = Transitioned {
                     from: act.task.status,
                     to,
-                    reason: "usage_limit".into(),
+                    reason: reason.into(),
                     block_reason: None,
-                    not_before: Some(*until),
+                    not_before: Some(until),
                     by_report: false,
                     revived: false,
                 };

@@ -16,6 +16,7 @@ use agent_client_protocol::v1::schema::{
 
 use super::Setup;
 use super::terminals::Terminals;
+use crate::limits::FILE_ANSWER_BYTES_MAX;
 use crate::tools::{Refused, ToolRunner};
 
 /// A resource that is not there, as the protocol has it.
@@ -54,7 +55,13 @@ impl Serving {
         let (line, limit) = (request.line.map(u64::from), request.limit.map(u64::from));
         // Some count from 0; nothing is before the first line.
         let read = files(self)?.read_lines(absolute(&request.path)?, line.map(|line| line.max(1)), limit);
-        read.map(ReadTextFileResponse::new).map_err(|refused| refusal(&refused))
+        let text = read.map_err(|refused| refusal(&refused))?;
+        if text.len() > FILE_ANSWER_BYTES_MAX {
+            let (max, got) = (FILE_ANSWER_BYTES_MAX, text.len());
+            let why = format!("expected at most {max} bytes at a time, got {got}: ask with line and limit");
+            return Err(RpcError::invalid_params().data(why));
+        }
+        Ok(ReadTextFileResponse::new(text))
     }
 
     pub(super) fn write(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, RpcError> {

@@ -23,7 +23,7 @@ use futures::channel::mpsc::{Receiver, UnboundedReceiver};
 use super::desk::Desk;
 use super::serving::Serving;
 use super::{Setup, inbound};
-use crate::agent::Agent;
+use crate::agent::{Agent, NotWritten};
 use crate::harness::bounds::cut;
 use crate::harness::{Asked, Failure, Ready, Told, ToolSeen};
 
@@ -55,15 +55,20 @@ impl Talk {
         asked: UnboundedReceiver<Command>,
     ) {
         let agent = self.agent.clone();
-        let (wire, desk) = (self.setup.wire.clone(), self.desk.clone());
-        let outgoing = futures::sink::unfold((agent, wire, desk), |to, mut line: String| async move {
-            let (agent, wire, desk) = &to;
+        let (wire, desk, tell) = (self.setup.wire.clone(), self.desk.clone(), self.tell.clone());
+        let outgoing = futures::sink::unfold((agent, wire, desk, tell), |to, mut line: String| async move {
+            let (agent, wire, desk, tell) = &to;
             if let Some(wire) = wire {
                 wire.keep(">", line.as_bytes());
             }
             desk.sent(&line);
             line.push('\n');
-            agent.write(line.as_bytes()).map_err(std::io::Error::other)?;
+            let written = agent.write(line.as_bytes());
+            if let Err(full @ NotWritten::Full) = written {
+                // The conversation ends here, and nobody else would say so.
+                tell(Told::Broken(Failure::of(Cause::Protocol, full.to_string())));
+            }
+            written.map_err(std::io::Error::other)?;
             Ok::<_, std::io::Error>(to)
         });
         let pending = Pending::default();
