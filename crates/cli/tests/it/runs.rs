@@ -341,10 +341,10 @@ fn each_task_gets_a_worktree_of_its_own_that_keeps_unsaved_work() {
     // Whoever looks at the work does so where it was done.
     configure(
         &home,
-        "[agents.apart]\nharness = \"mock\"\nworkspace = \"worktree\"\n\
+        "[agents.maker]\nharness = \"mock\"\nworkspace = \"worktree\"\n\
          [agents.judge]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat; pwd; ls\"]\n",
     );
-    let (_, last) = ran(&home, &["write complete done", "--agent", "apart"], 0, "done");
+    let (_, last) = ran(&home, &["write complete done", "--agent", "maker"], 0, "done");
     let task = last["taskId"].as_str().unwrap();
     let looked = home.run(&["run", "--task", task, "--agent", "judge"]);
     let tree = home.path("work.worktrees").join(task);
