@@ -95,11 +95,7 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         },
     };
     drop(turn);
-    if !ui.json {
-        let line = format!("{}  {}  {}", task.id, attempt.session(), agent);
-        ui.note(&line);
-    }
-    let end = follow(ctx, ui, &attempt, answers);
+    let end = began_line(ui, &task, &attempt, &agent).and_then(|()| follow(ctx, ui, &attempt, answers));
     let (end, usage) = match end {
         Ok(ended) => ended,
         Err(stop) => {
@@ -110,6 +106,23 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         }
     };
     finish(ui, owner, &attempt, &end, usage.as_ref(), began)
+}
+
+/// What was begun: names for whoever reads along, before anything else.
+fn began_line(ui: &mut Ui, task: &Task, attempt: &Attempt, agent: &AgentName) -> Result<(), Stop> {
+    let session = attempt.session().to_string();
+    if !ui.json {
+        ui.note(&format!("{}  {session}  {agent}", task.id));
+        return Ok(());
+    }
+    ui.object(&json!({
+        "v": 1,
+        "type": "run.started",
+        "taskId": task.id.as_str(),
+        "sessionId": session,
+        "agent": agent.as_str(),
+    }))?;
+    ui.flush()
 }
 
 fn is_held(why: &NotStarted) -> bool {

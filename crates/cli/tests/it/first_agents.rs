@@ -121,6 +121,10 @@ fn a_run_whose_owner_was_killed_is_not_called_alive() {
     let shown = home.run(&["session", "show", &session]);
     assert!(shown.stdout.contains("ended      cut short: its owner is gone"), "{shown:?}");
     assert!(shown.stderr.contains("hint: baton serve"), "{shown:?}");
+    assert!(shown.stdout.contains("state      stopped\n"), "{shown:?}");
+    let seen = home.json(&["session", "show", &session]);
+    assert_eq!((&seen["state"], &seen["cutShort"]), (&json!("stopped"), &json!(true)), "{seen}");
+    assert_eq!(home.show(&task)["lastRun"]["sessionState"], "stopped");
     // Whoever owns it next sees to it.
     home.run(&["task", "log", &task, "x"]).expect(0);
     assert_eq!(home.show(&task)["lastRun"]["sessionId"], *session);

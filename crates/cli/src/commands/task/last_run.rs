@@ -152,7 +152,7 @@ fn find_session(ctx: &Context, layout: &Layout, task: &Task, id: SessionId) -> R
                 (true, 0) => seen.state.to_string(),
                 (true, _) => format!("{}, waits for a permission", seen.state),
             };
-            (seen.state, stands)
+            (if is_owned { seen.state } else { StateKind::Stopped }, stands)
         }
     };
     Ok(Some(Session { id, state, ended: snapshot.ended, stands }))
