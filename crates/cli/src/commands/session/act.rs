@@ -19,6 +19,7 @@ use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::input::read_text;
 use crate::limits::{CANDIDATES_MAX, QUESTION_WAIT, SERVE_START_WAIT, SOCKET_RETRY_MS};
+use crate::serve::UNTIL_IDLE;
 use crate::session_args::{Permit, RetryHook, RetryTool, SessionAsk, SessionOne, SessionSend, SessionStart};
 use crate::sessions::{self, own_program};
 use crate::ui::Ui;
@@ -80,7 +81,8 @@ fn serve_and_retry(ctx: &Context) -> Ended {
     let layout = ctx.layout()?;
     let failed = |error: std::io::Error| CliError::io("serve", layout.root(), &error);
     let mut command = Command::new(own_program());
-    command.arg("serve").arg("--no-dispatch").arg("--until-idle").arg("--data-dir").arg(layout.root());
+    // In this order: the first words are what others see of whoever owns the data directory.
+    command.arg("serve").arg(UNTIL_IDLE).arg("--no-dispatch").arg("--data-dir").arg(layout.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let until = Instant::now() + SERVE_START_WAIT;

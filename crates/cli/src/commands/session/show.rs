@@ -80,6 +80,8 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
                 });
                 put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
                 put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+                let is_cut = *state == StateKind::Stopped && snapshot.ended.is_none();
+                put(&mut object, "cutShort", (is_cut || snapshot.is_cut_short).then_some(true.into()));
                 put(&mut object, "terminationInfo", termination(snapshot));
                 object
             })
