@@ -30,9 +30,10 @@ pub(crate) enum Agent {
     Add(AgentAdd),
     /// Start an agent and say what works
     ///
-    /// Really starts it, in an empty directory, and ends it. With --turn it also gets a
-    /// small prompt, which may cost something; a model and a program that is run once
-    /// for each prompt get it always, since nothing else would start them.
+    /// Really starts it, in an empty directory, and ends it; paths in its command are
+    /// those of the workspace. With --turn it also gets a small prompt, which may cost
+    /// something; a model and a program that is run once for each prompt get it always,
+    /// since nothing else would start them.
     ///
     /// Example:
     ///   baton agent check opencode

@@ -14,7 +14,7 @@ pub(crate) struct Run {
     /// Work on this task instead of a new one
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<String>,
-    /// Let this agent do it [default: the task's own, else the only one that is configured]
+    /// Let this agent do it [default: the task's own, else the only one that is configured; those of the harness mock do not count]
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
     /// Allow what the agent asks for, once each
@@ -130,7 +130,7 @@ pub(crate) struct SessionShow {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionStart {
-    /// Name the agent [default: the only one that is configured]
+    /// Name the agent [default: the only one that is configured; those of the harness mock do not count]
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
     /// Work in this directory [default: the workspace]

@@ -58,10 +58,14 @@ impl Stopped {
 /// and reads as if something else had gone wrong.
 pub(super) fn told(data: &SessionEndedData) -> Option<&str> {
     let message = data.message.as_deref()?;
-    let is_given_up = matches!(data.cause, Some(Cause::Quota | Cause::Auth));
-    let signal = data.signal.as_ref().filter(|_| is_given_up);
+    let signal = data.signal.as_ref().filter(|_| is_given_up(data));
     let tail = signal.map(|signal| format!("; the agent was ended by {}", signal.name));
     Some(tail.and_then(|tail| message.strip_suffix(&tail)).unwrap_or(message))
+}
+
+/// Whether Baton ended it, for something that the agent could do nothing about.
+fn is_given_up(data: &SessionEndedData) -> bool {
+    matches!(data.cause, Some(Cause::Quota | Cause::Auth))
 }
 
 /// How a session ended, in a line.
@@ -89,7 +93,8 @@ pub(super) fn ending_lines(data: &SessionEndedData, stopped: &Stopped) -> Vec<St
     let mut lines = vec![ending(data, stopped)];
     let mut facts = Vec::new();
     facts.extend(data.exit_code.map(|code| format!("exit code {code}")));
-    facts.extend(data.signal.as_ref().map(|signal| format!("signal {} ({})", signal.number, signal.name)));
+    let signal = data.signal.as_ref().filter(|_| !is_given_up(data));
+    facts.extend(signal.map(|signal| format!("signal {} ({})", signal.number, signal.name)));
     facts.extend(data.cause.map(|cause| format!("cause {cause}")));
     facts.extend(data.last_tool.as_ref().map(|tool| format!("last tool {}", printable(tool))));
     facts.extend(data.duration_ms.map(|ms| format!("after {}.{:03} s", ms / 1000, ms % 1000)));
@@ -131,7 +136,8 @@ mod tests {
         check(None, Stopped::WithServer, "cut short: Baton itself ended while it ran");
         let mut limited = Ended::new(ProcessEnd::Signalled(15));
         (limited.cause, limited.told) = (Some(Cause::Quota), Some("usage limit reached".into()));
-        assert_eq!(ending(&limited.classify(), &Stopped::Unknown), "usage limit reached");
+        let lines = ending_lines(&limited.classify(), &Stopped::Unknown);
+        assert_eq!(lines, ["usage limit reached", "cause quota"]);
         let by_itself = Ended::new(ProcessEnd::Exited(0)).classify();
         assert_eq!(ending(&by_itself, &Stopped::ByHand), "the agent ended by itself");
     }

@@ -127,6 +127,10 @@ impl Follower {
         self.heed(value);
         if ui.json {
             let mut object = json!({"v": 1, "channel": channel_name(item.channel)});
+            if item.channel == Channel::Ended {
+                object["type"] = channel_name(item.channel).into();
+                object["sessionId"] = self.live.handle.id().to_string().into();
+            }
             if let (Some(object), Some(fields)) = (object.as_object_mut(), value.as_object()) {
                 object.extend(fields.clone());
             }

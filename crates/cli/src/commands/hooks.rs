@@ -68,14 +68,13 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
             true => ui.paint.mark(Mark::Good, "found"),
             false => ui.paint.mark(Mark::Warn, "not found"),
         };
-        let words: Vec<String> = hook.command.iter().map(|word| shell::word(word)).collect();
         table.row(vec![
             printable(&hook.name),
             printable(&after(&hook.tool_filter)),
-            format!("{} ms", hook.timeout_ms),
+            in_words(hook.timeout_ms),
             on_failure(hook.failure_policy),
             program,
-            printable(&words.join(" ")),
+            printable(&shell::words(&hook.command)),
         ]);
     }
     ui.table(table)?;
@@ -98,9 +97,14 @@ fn on_failure(policy: FailurePolicy) -> String {
         FailurePolicy::FailSession => "the turn fails".to_owned(),
         FailurePolicy::WarnContinue => "a warning".to_owned(),
         FailurePolicy::Retry { max_attempts, delay_ms } => {
-            format!("up to {max_attempts} times, {delay_ms} ms apart")
+            format!("up to {max_attempts} times, {} apart", in_words(delay_ms))
         }
     }
+}
+
+/// As the configuration has it: `2m`.
+fn in_words(ms: u64) -> String {
+    baton_core::duration::format(Duration::from_millis(ms))
 }
 
 /// A hook in the words of its file, with every default filled in.

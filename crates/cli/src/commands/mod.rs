@@ -1,6 +1,7 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
 mod agent;
+mod agent_check;
 mod agent_setup;
 mod beside;
 mod ci;
@@ -21,6 +22,7 @@ mod man;
 mod mcp;
 mod mock_agent;
 mod notify;
+mod offer;
 mod replay;
 mod run;
 mod send;
@@ -57,7 +59,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Session(command)) => session::run(ctx, ui, command),
         Some(Command::Agent(Agent::Ls)) => agent_setup::list(ctx, ui),
         Some(Command::Agent(Agent::Add(args))) => agent_setup::add(ctx, ui, &args),
-        Some(Command::Agent(Agent::Check(args))) => agent_setup::check(ctx, ui, &args),
+        Some(Command::Agent(Agent::Check(args))) => agent_check::check(ctx, ui, &args),
         Some(Command::Agent(Agent::Key(args))) => agent::run(ctx, ui, &args),
         Some(Command::Events(args)) => events::run(ctx, ui, &args),
         Some(Command::Verify(args)) => verify::run(ctx, ui, &args),

@@ -24,13 +24,13 @@ use crate::commands::house::House;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
-use crate::serve::Owner;
+use crate::serve::{Owner, ends_with_sessions};
 use crate::session_args::Run;
 use crate::task_names;
 use crate::ui::Ui;
 use crate::ui::shell;
 use crate::ui::text::printable;
-use crate::ui::time::duration;
+use crate::ui::time::{duration, exact};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Run) -> Ended {
     // Where somebody is to be asked, what they type goes along.
@@ -95,11 +95,7 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         },
     };
     drop(turn);
-    if !ui.json {
-        let line = format!("{}  {}  {}", task.id, attempt.session(), agent);
-        ui.note(&line);
-    }
-    let end = follow(ctx, ui, &attempt, answers);
+    let end = began_line(ui, &task, &attempt, &agent).and_then(|()| follow(ctx, ui, &attempt, answers));
     let (end, usage) = match end {
         Ok(ended) => ended,
         Err(stop) => {
@@ -110,6 +106,23 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         }
     };
     finish(ui, owner, &attempt, &end, usage.as_ref(), began)
+}
+
+/// What was begun: names for whoever reads along, before anything else.
+fn began_line(ui: &mut Ui, task: &Task, attempt: &Attempt, agent: &AgentName) -> Result<(), Stop> {
+    let session = attempt.session().to_string();
+    if !ui.json {
+        ui.note(&format!("{}  {session}  {agent}", task.id));
+        return Ok(());
+    }
+    ui.object(&json!({
+        "v": 1,
+        "type": "run.started",
+        "taskId": task.id.as_str(),
+        "sessionId": session,
+        "agent": agent.as_str(),
+    }))?;
+    ui.flush()
 }
 
 fn is_held(why: &NotStarted) -> bool {
@@ -223,6 +236,12 @@ fn started_before(owner: &Owner, agent: &AgentName) -> CliError {
     let holder = lock::holder(&owner.workspace.layout).ok().flatten();
     let what = format!("agent {agent} is not known to process {pid}, which does this");
     let error = CliError::new(Code::NoAgent, what);
+    if ends_with_sessions() {
+        // Whoever ended it would end a session that somebody talks to.
+        return error
+            .cause("it was started for a session, before the agent was added, and ends with its last one")
+            .hint("baton session ls --live");
+    }
     match holder.is_some_and(|holder| holder.command.contains("serve")) {
         true => error
             .cause("it was started before the agent was added: end it, and start it again")
@@ -292,8 +311,11 @@ fn finish(
         ui.object(&last)?;
         return Ok(exit);
     }
-    let status = owner.engine.look(|board| board.get(task).map(|task| task.status)).ok().flatten();
-    let status = status.map_or_else(String::new, |status| format!("; {task} is in {status}"));
+    let stands = owner.engine.look(|board| board.get(task).map(|task| (task.status, task.not_before)));
+    let stands = stands.ok().flatten();
+    let status = stands.map_or_else(String::new, |(status, _)| format!("; {task} is in {status}"));
+    let until = stands.and_then(|(_, until)| until.filter(|_| end.outcome == Outcome::Limited));
+    let until = until.map_or_else(String::new, |until| format!(", and waits until {}", exact(until)));
     let took = duration(began.elapsed().as_secs());
     if let (Some(data), Exit::AgentFailed) = (&end.termination, exit)
         && data.reason == EndReason::Error
@@ -304,8 +326,8 @@ fn finish(
     }
     let told = end.termination.as_ref().filter(|data| data.message == end.why).and_then(told);
     let why = told.or(end.why.as_deref()).map(|why| format!(": {}", printable(why))).unwrap_or_default();
-    ui.line(&format!("{}{why}  ({took}{}){status}", end.outcome.as_str(), cost(usage)))?;
-    if exit == Exit::Ok && end.outcome != Outcome::Done {
+    ui.line(&format!("{}{why}  ({took}{}){status}{until}", end.outcome.as_str(), cost(usage)))?;
+    if !matches!(end.outcome, Outcome::Done | Outcome::Stopped | Outcome::Lost) {
         ui.hint(&format!("baton task show {task}"));
     }
     Ok(exit)

@@ -5,6 +5,7 @@ use baton_core::{TaskId, Timestamp};
 use baton_store::lock;
 use serde_json::{Value, json};
 
+use crate::commands::offer::begin;
 use crate::context::Context;
 use crate::error::Stop;
 use crate::ui::Ui;
@@ -158,7 +159,7 @@ impl<'a> Standing<'a> {
     }
 
     /// The commands that help most now.
-    pub(super) fn next(&self, ci: Ci) -> Vec<(String, &'static str)> {
+    pub(super) fn next(&self, ctx: &Context, ci: Ci) -> Vec<(String, &'static str)> {
         let mut steps = Vec::new();
         if !self.cut_short.is_empty() {
             steps.push(("baton serve".to_owned(), "go on with what was cut short"));
@@ -179,7 +180,7 @@ impl<'a> Standing<'a> {
             }
         }
         if let Some(task) = self.waiting.first() {
-            steps.push((format!("baton task claim {} --agent NAME", task.id), "take the next task"));
+            steps.push((begin(ctx, task), "take the next task"));
         }
         if self.board.is_empty() {
             steps.push(("baton task new \"…\" --ready".to_owned(), "write down what is to be done"));

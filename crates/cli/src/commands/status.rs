@@ -12,6 +12,7 @@ use crate::commands::standing::{Standing, ci_runs};
 use crate::context::{Context, visit};
 use crate::error::{CliError, Stop};
 use crate::exit::Exit;
+use crate::serve::is_until_idle;
 use crate::tasks::read_board;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
@@ -59,11 +60,14 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         say("last event", &text)?;
     }
     match owner {
-        Some(owner) => say("in use by", &format!("process {} ({})", owner.pid, printable(&owner.command)))?,
+        Some(owner) => {
+            let until = if is_until_idle(&owner.command) { ", which ends with its last session" } else { "" };
+            say("in use by", &format!("process {} ({}){until}", owner.pid, printable(&owner.command)))?;
+        }
         None => say("in use by", "nobody")?,
     }
     standing.print(ui, clock::now())?;
-    let mut steps = standing.next(ci_runs(ctx));
+    let mut steps = standing.next(ctx, ci_runs(ctx));
     match visit.reader.tail {
         Tail::Damaged { .. } => {
             ui.warn("the ledger is damaged; nothing can be appended");

@@ -89,6 +89,7 @@ codes! {
     NotForAgents "A005" Refused,
     Occupied "A006" Conflict,
     NotStarted "A007" Refused,
+    NoRequest "A008" NotFound,
     NoTask "T001" NotFound,
     TaskExists "T002" Refused,
     TaskField "T003" Refused,

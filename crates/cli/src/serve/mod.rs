@@ -13,4 +13,4 @@ pub(crate) mod socket;
 
 pub(crate) use acting::Acting;
 pub(crate) use call::{Feeding, HandOver};
-pub(crate) use owner::Owner;
+pub(crate) use owner::{Owner, UNTIL_IDLE, ends_with_sessions, is_until_idle};

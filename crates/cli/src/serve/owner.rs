@@ -46,6 +46,19 @@ const NOTICES_MAX: usize = 1024;
 /// After so long without it a notice is news again.
 const REPEATS_WAIT: Duration = Duration::from_secs(600);
 
+/// What a process is started with that serves for sessions alone.
+pub(crate) const UNTIL_IDLE: &str = "--until-idle";
+
+/// Whether the owner of the data directory with this command ends with its last session.
+pub(crate) fn is_until_idle(command: &str) -> bool {
+    command.split(' ').any(|word| word == UNTIL_IDLE)
+}
+
+/// The same of this very process.
+pub(crate) fn ends_with_sessions() -> bool {
+    std::env::args_os().any(|word| word == UNTIL_IDLE)
+}
+
 impl Owner {
     pub(crate) fn new(
         ctx: &Context,

@@ -27,10 +27,10 @@ fn every_hook_is_shown_with_its_defaults_and_whether_its_program_is_found() {
         .lines()
         .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
         .collect();
-    assert_eq!(lines[1], ["fmt", "any change", "120000 ms", "the turn fails", "found", "sh -c 'make fmt'"]);
+    assert_eq!(lines[1], ["fmt", "any change", "2m", "the turn fails", "found", "sh -c 'make fmt'"]);
     assert_eq!(
         lines[2],
-        ["gone", "bash", "5 ms", "up to 2 times, 10 ms apart", "not found", "no-such-program"]
+        ["gone", "bash", "5ms", "up to 2 times, 10ms apart", "not found", "no-such-program"]
     );
     let json = home.json(&["hooks", "check"]);
     assert_eq!(json["valid"], true);

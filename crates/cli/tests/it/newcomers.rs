@@ -20,7 +20,7 @@ fn line<'a>(ended: &'a Ended, word: &str) -> &'a str {
 }
 
 /// Runs what was printed as a shell would, with `baton` on PATH.
-fn paste(home: &Home, line: &str) -> Ended {
+pub(crate) fn paste(home: &Home, line: &str) -> Ended {
     let baton = std::path::Path::new(env!("CARGO_BIN_EXE_baton"));
     let command = home.command(&[]);
     let mut shell = Command::new("sh");

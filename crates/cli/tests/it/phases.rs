@@ -5,6 +5,7 @@ use std::fs;
 use baton_ledger::hash::sha256;
 use serde_json::{Value, json};
 
+use crate::hints::after;
 use crate::support::{Home, until};
 use crate::task_support::{answer, handoff, report, signal, text, update};
 
@@ -81,7 +82,9 @@ fn approval_goes_phase_by_phase_or_all_the_way() {
         id
     };
     let id = to_review();
-    home.run(&["task", "approve", &id]).expect(0);
+    let approved = home.run(&["task", "approve", &id]);
+    approved.expect(0);
+    assert_eq!(after(&approved.stderr, "hint: "), format!("baton task approve {id}"));
     stands(&home, &id, "review", "READY_FOR_MERGE");
     home.run(&["task", "approve", &id]).expect(0);
     stands(&home, &id, "done", "COMPLETED");

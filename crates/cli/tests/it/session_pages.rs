@@ -120,6 +120,9 @@ fn the_end_on_the_page_is_a_real_one() {
     }
     let last = said.last().unwrap();
     assert_eq!((&last["type"], &last["terminationInfo"]), (&"run.ended".into(), payload));
+    let lines = compare("json run", &said);
+    assert_eq!(lines, BTreeSet::from(["run.started", "session.ended", "run.ended"].map(str::to_owned)));
+    assert_eq!(said[0]["type"], "run.started", "before anything else");
     let session = last["sessionId"].as_str().unwrap();
     assert_eq!(home.json(&["session", "show", session])["terminationInfo"], *payload);
     // More than twice fifty lines: both ends, and how many there were.

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::hints::after;
 use crate::serve::Serving;
 use crate::support::{Home, finish, until};
 
@@ -36,12 +37,26 @@ fn a_session_is_talked_to_answered_and_ended() {
     until("it asks", || !show(&home, &id)["pendingPermissions"].as_array().unwrap().is_empty());
     let asked = show(&home, &id)["pendingPermissions"][0].clone();
     let request = asked["id"].as_str().unwrap();
-    home.run(&["session", "send", &id, "more"]).refused(4, "A003", "calling_llm");
-    home.run(&["session", "permit", &id, "nothing", "allow"]).refused(4, "A003", "");
+    let busy = home.run(&["session", "send", &id, "more"]);
+    busy.refused(4, "A003", "is in calling_llm: it takes input when it is ready");
+    assert_eq!(after(&busy.stderr, "hint: "), format!("baton session attach {id}"));
+    home.run(&["session", "send", &id, " "]).refused(2, "U012", "the text is empty");
+    let unknown = home.run(&["session", "permit", &id, "nothing", "allow"]);
+    unknown.refused(3, "A008", "nothing that is called nothing");
+    assert!(unknown.stderr.contains(&format!("it waits for {request}  run_command: make")), "{unknown:?}");
+    assert_eq!(after(&unknown.stderr, "hint: "), format!("baton session permit {id} {request} allow"));
     home.run(&["session", "permit", &id, request, "perhaps"]).refused(2, "U009", "allow or deny");
     home.run(&["session", "permit", &id, request, "allow"]).expect(0);
     until_state(&home, &id, "ready");
-    assert_eq!(show(&home, &id)["toolRuns"][0]["status"], "succeeded");
+    home.run(&["session", "permit", &id, request, "allow"]).refused(3, "A008", "it waits for no answer");
+    let run = show(&home, &id)["toolRuns"][0].clone();
+    assert_eq!(run["status"], "succeeded");
+    let run = run["runId"].as_str().unwrap();
+    home.run(&["session", "retry-tool", &id, run]).refused(4, "A003", "it did not fail, it is succeeded");
+    let run = "toolrun_019b76da-addc-7101-8101-010101010101";
+    home.run(&["session", "retry-tool", &id, run]).refused(3, "A008", run);
+    let run = "hookrun_019b76da-addc-7101-8101-010101010101";
+    home.run(&["session", "retry-hook", &id, run]).refused(3, "A008", run);
     // Any unique beginning will do.
     let stopped = home.json(&["session", "stop", &id[..id.len() - 4]]);
     assert_eq!(stopped["state"], "stopped");
@@ -123,6 +138,65 @@ fn whoever_attaches_sees_it_all_until_it_ends() {
     assert!(ended.stdout.contains("text_delta") && ended.stdout.contains("\"to\":\"stopped\""), "{ended:?}");
     let ls = home.json(&["session", "ls"]);
     assert_eq!(ls["sessions"][0]["state"], "stopped");
+}
+
+#[test]
+fn an_agent_that_dies_in_front_of_whoever_attached_is_a_failure() {
+    let home = Home::new();
+    let _serving = Serving::start(&home);
+    for flags in [&["--json"][..], &[]] {
+        let id = start(&home);
+        let attached = home.command(&[&["session", "attach", &id], flags].concat()).spawn().unwrap();
+        home.run(&["session", "send", &id, "crash 3 2"]).expect(0);
+        let ended = finish(attached, None);
+        ended.expect(6);
+        if flags.is_empty() {
+            assert!(ended.stdout.contains("exit code 3, cause crash"), "{ended:?}");
+            continue;
+        }
+        let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["type"], &last["sessionId"], &last["reason"]),
+            (&json!("session.ended"), &json!(id), &json!("error"))
+        );
+    }
+}
+
+#[test]
+fn what_failed_is_named_with_the_command_that_tries_it_again() {
+    let home = Home::new();
+    let hooks = json!({"hooks": [{"name": "tests", "command": ["sh", "-c", "test -e repaired"]}]});
+    std::fs::write(home.data().join("hooks.json"), hooks.to_string()).unwrap();
+    let _serving = Serving::start(&home);
+    let id = start(&home);
+    home.run(&["session", "send", &id, "write"]).expect(0);
+    until("the hook failed", || {
+        let shown = show(&home, &id);
+        shown["state"] == "ready" && shown["hookRuns"][0]["status"] == "failed"
+    });
+    let first = show(&home, &id)["hookRuns"][0]["runId"].as_str().unwrap().to_owned();
+    let shown = home.run(&["session", "show", &id]);
+    assert!(shown.stdout.contains(&format!("hook       tests  failed: exit 1  {first}\n")), "{shown:?}");
+    let hint = format!("baton session retry-hook {id} {first}");
+    assert_eq!(after(&shown.stderr, "hint: "), hint);
+    std::fs::write(home.work().join("repaired"), "").unwrap();
+    home.run(&["session", "retry-hook", &id, &first]).expect(0);
+    until("it is repaired", || show(&home, &id)["hookRuns"][0]["status"] == "succeeded");
+    // What failed before the last error cannot be tried again.
+    std::fs::remove_file(home.work().join("repaired")).unwrap();
+    let mut failed = Vec::new();
+    for n in 1..=2 {
+        until_state(&home, &id, "ready");
+        home.run(&["session", "send", &id, "write"]).expect(0);
+        until("the hook failed", || {
+            let shown = show(&home, &id);
+            shown["state"] == "ready" && shown["hookRuns"][n]["status"] == "failed"
+        });
+        failed.push(show(&home, &id)["hookRuns"][n]["runId"].as_str().unwrap().to_owned());
+    }
+    let refused = home.run(&["session", "retry-hook", &id, &failed[0]]);
+    refused.refused(4, "A003", "only what the last error is about can be retried");
+    assert_eq!(after(&refused.stderr, "hint: "), format!("baton session retry-hook {id} {}", failed[1]));
 }
 
 #[test]

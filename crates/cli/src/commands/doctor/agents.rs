@@ -50,9 +50,11 @@ fn agents(ctx: &Context, layout: &Layout) -> Option<Verdict> {
     let why = (!apart.is_empty()).then(|| no_worktrees_in(&ctx.work_dir(layout.root()))).flatten();
     Some(match why {
         Some(why) => {
-            let detail = format!("a git worktree is what {} work in, and {why}", apart.join(", "));
-            Verdict::new("agents", Status::Warn, detail)
-                .advice("make the workspace a git repository with a commit, or set workspace = \"shared\"")
+            let verb = if apart.len() == 1 { "works" } else { "work" };
+            let detail = format!("{} {verb} in git worktrees, and {why}", apart.join(", "));
+            Verdict::new("agents", Status::Warn, detail).advice(
+                "`git init` and a first commit make the workspace a repository; or set workspace = \"shared\"",
+            )
         }
         None => Verdict::new(
             "agents",

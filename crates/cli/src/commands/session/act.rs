@@ -4,11 +4,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use baton_core::session::{Answer, StateKind};
+use baton_core::session::{Answer, EndReason, PermissionKind, RunStatus, StateKind};
 use baton_runtime::session::{Ask, Begin, Live};
 use serde_json::json;
 
-use super::show::{Seen, print};
+use super::show::{Seen, print, retryable};
 use super::{board, owner, running};
 use crate::commands::Ended;
 use crate::commands::ending::{Stopped, ending_lines};
@@ -18,10 +18,12 @@ use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::input::read_text;
-use crate::limits::{QUESTION_WAIT, SERVE_START_WAIT, SOCKET_RETRY_MS};
+use crate::limits::{CANDIDATES_MAX, QUESTION_WAIT, SERVE_START_WAIT, SOCKET_RETRY_MS};
+use crate::serve::UNTIL_IDLE;
 use crate::session_args::{Permit, RetryHook, RetryTool, SessionAsk, SessionOne, SessionSend, SessionStart};
 use crate::sessions::{self, own_program};
 use crate::ui::Ui;
+use crate::ui::shell;
 
 pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let Some(owner) = owner(ctx, ui)? else { return serve_and_retry(ctx) };
@@ -79,7 +81,8 @@ fn serve_and_retry(ctx: &Context) -> Ended {
     let layout = ctx.layout()?;
     let failed = |error: std::io::Error| CliError::io("serve", layout.root(), &error);
     let mut command = Command::new(own_program());
-    command.arg("serve").arg("--no-dispatch").arg("--until-idle").arg("--data-dir").arg(layout.root());
+    // In this order: the first words are what others see of whoever owns the data directory.
+    command.arg("serve").arg(UNTIL_IDLE).arg("--no-dispatch").arg("--data-dir").arg(layout.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let until = Instant::now() + SERVE_START_WAIT;
@@ -96,12 +99,10 @@ fn serve_and_retry(ctx: &Context) -> Ended {
         .into())
 }
 
-fn tell(ui: &mut Ui, live: &Live, ask: Ask) -> Ended {
+/// Asks for something; `refused` says what it means where that does not fit.
+fn tell(ui: &mut Ui, live: &Live, ask: Ask, refused: impl FnOnce(String) -> CliError) -> Ended {
     let id = live.handle.id();
-    live.handle.ask(ask).map_err(|why| {
-        CliError::new(Code::SessionRefused, format!("session {id}: {why}"))
-            .hint(format!("baton session show {id}"))
-    })?;
+    live.handle.ask(ask).map_err(refused)?;
     if ui.json {
         ui.object(&json!({"v": 1, "id": id.to_string(), "state": live.handle.state().as_str()}))?;
     }
@@ -109,8 +110,20 @@ fn tell(ui: &mut Ui, live: &Live, ask: Ask) -> Ended {
 }
 
 pub(super) fn send(ctx: &Context, ui: &mut Ui, args: &SessionSend) -> Ended {
+    if args.text.trim().is_empty() {
+        return Err(CliError::new(Code::Usage, "the text is empty: say what is to be done")
+            .hint(format!("baton session send {} \"what is to be done\"", shell::word(&args.one.session)))
+            .into());
+    }
     let (_, live) = running(ctx, ui, &args.one.session)?;
-    tell(ui, &live, Ask::Send(args.text.clone()))
+    let id = live.handle.id();
+    tell(ui, &live, Ask::Send(args.text.clone()), |why| {
+        let what = match live.handle.state() {
+            StateKind::Stopping | StateKind::Stopped => format!("session {id}: {why}"),
+            state => format!("session {id} is in {state}: it takes input when it is ready"),
+        };
+        CliError::new(Code::SessionRefused, what).hint(format!("baton session attach {id}"))
+    })
 }
 
 pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
@@ -132,25 +145,63 @@ pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
 
 pub(super) fn retry_tool(ctx: &Context, ui: &mut Ui, args: &RetryTool) -> Ended {
     let (_, live) = running(ctx, ui, &args.one.session)?;
-    tell(ui, &live, Ask::RetryTool(args.run))
+    let runs = live.handle.view().tool_runs;
+    let known = runs.iter().find(|run| run.run_id == args.run).map(|run| (run.tool_name.clone(), run.status));
+    let Some((name, status)) = known else { return Err(no_run(&live, "tool", &args.run.to_string()).into()) };
+    tell(ui, &live, Ask::RetryTool(args.run), |_| not_retried(&live, &format!("tool {name}"), status))
 }
 
 pub(super) fn retry_hook(ctx: &Context, ui: &mut Ui, args: &RetryHook) -> Ended {
     let (_, live) = running(ctx, ui, &args.one.session)?;
-    tell(ui, &live, Ask::RetryHook(args.run))
+    let runs = live.handle.view().hook_runs;
+    let known = runs.iter().find(|run| run.run_id == args.run).map(|run| (run.hook_name.clone(), run.status));
+    let Some((name, status)) = known else { return Err(no_run(&live, "hook", &args.run.to_string()).into()) };
+    tell(ui, &live, Ask::RetryHook(args.run), |_| not_retried(&live, &format!("hook {name}"), status))
+}
+
+fn no_run(live: &Live, what: &str, run: &str) -> CliError {
+    let id = live.handle.id();
+    let error = CliError::new(Code::NoRequest, format!("session {id} has no run {run} of a {what}"));
+    match retryable(&live.handle.view()) {
+        Some((verb, run)) => error.hint(format!("baton session {verb} {id} {run}")),
+        None => error.hint(format!("baton session show {id}")),
+    }
+}
+
+/// Why a run that there is cannot be tried again now.
+fn not_retried(live: &Live, name: &str, status: RunStatus) -> CliError {
+    let (id, view) = (live.handle.id(), live.handle.view());
+    let refused =
+        |why: String| CliError::new(Code::SessionRefused, format!("{name} is not run again: {why}"));
+    if status != RunStatus::Failed {
+        return refused(format!("it did not fail, it is {}", status.as_str()))
+            .hint(format!("baton session show {id}"));
+    }
+    match retryable(&view) {
+        Some((verb, run)) => refused("only what the last error is about can be retried".to_owned())
+            .hint(format!("baton session {verb} {id} {run}")),
+        None if matches!(view.state, StateKind::Ready | StateKind::Error) => refused(
+            "only what the last error is about can be retried, and the session went on since".to_owned(),
+        )
+        .hint(format!("baton session show {id}")),
+        None => refused(format!("the session is in {}, and a retry is for one that waits", view.state))
+            .hint(format!("baton session attach {id}")),
+    }
 }
 
 pub(super) fn permit(ctx: &Context, ui: &mut Ui, args: Permit) -> Ended {
     let (_, live) = running(ctx, ui, &args.one.session)?;
+    let pending = live.handle.view().permissions;
+    if !pending.iter().any(|asked| asked.id == args.request) {
+        return Err(no_request(&live, &args.request).into());
+    }
     let answer = match args.answer.as_str() {
         "allow" => Answer::Allow,
         "deny" => Answer::Deny,
         _ => Answer::Text(args.answer),
     };
     let is_question =
-        live.handle.view().permissions.iter().any(|asked| {
-            asked.id == args.request && asked.kind == baton_core::session::PermissionKind::Question
-        });
+        pending.iter().any(|asked| asked.id == args.request && asked.kind == PermissionKind::Question);
     if matches!(answer, Answer::Text(_)) && !is_question {
         let what = format!("{}: expected allow or deny; only a question is answered by a text", args.request);
         return Err(CliError::new(Code::Value, what)
@@ -161,7 +212,26 @@ pub(super) fn permit(ctx: &Context, ui: &mut Ui, args: Permit) -> Ended {
         Answer::Allow if is_question => Answer::Text("allow".to_owned()),
         answer => answer,
     };
-    tell(ui, &live, Ask::Permit { id: args.request, answer, by: "operator".to_owned() })
+    let request = args.request.clone();
+    // Somebody else was quicker.
+    let gone = |_| no_request(&live, &request);
+    tell(ui, &live, Ask::Permit { id: args.request, answer, by: "operator".to_owned() }, gone)
+}
+
+fn no_request(live: &Live, request: &str) -> CliError {
+    let (id, pending) = (live.handle.id(), live.handle.view().permissions);
+    let error =
+        CliError::new(Code::NoRequest, format!("session {id} asks for nothing that is called {request}"));
+    match pending.first() {
+        None => error.cause("it waits for no answer").hint(format!("baton session show {id}")),
+        Some(first) => {
+            let waiting = pending.iter().take(CANDIDATES_MAX);
+            let error = waiting.fold(error, |error, asked| {
+                error.cause(format!("it waits for {}  {}", asked.id, asked.title))
+            });
+            error.hint(format!("baton session permit {id} {} allow", shell::word(&first.id)))
+        }
+    }
 }
 
 /// Puts a question of an agent to whoever is there, and waits for the answer.
@@ -209,8 +279,9 @@ pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
     follow(&mut follower, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &id.to_string())?;
     let stopped = Stopped::on(&board(ctx), &snapshot);
-    if let Some(data) = snapshot.ended.filter(|_| !ui.json) {
+    let Some(data) = snapshot.ended else { return Ok(Exit::Ok) };
+    if !ui.json {
         ending_lines(&data, &stopped).iter().try_for_each(|line| ui.line(line))?;
     }
-    Ok(Exit::Ok)
+    Ok(if data.reason == EndReason::Error { Exit::AgentFailed } else { Exit::Ok })
 }

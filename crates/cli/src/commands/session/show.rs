@@ -1,7 +1,10 @@
 //! `baton session ls` and `show`.
 
 use baton_core::Timestamp;
-use baton_core::session::{ErrorCode, SessionEndedData, SessionError, SessionEvent, StateKind, View};
+use baton_core::moment::Moment;
+use baton_core::session::{
+    ErrorCode, ErrorSource, RunStatus, SessionEndedData, SessionError, SessionEvent, StateKind, View,
+};
 use baton_runtime::session::{Broker, Live, Snapshot, events};
 use baton_store::clock;
 use serde_json::{Value, json};
@@ -25,7 +28,8 @@ pub(super) struct Seen {
     /// Everything that went wrong, also what has been made good since.
     errors: Vec<SessionError>,
     stopped: Stopped,
-    is_live: bool,
+    /// Its owner is gone, and nobody has recorded its end yet.
+    is_cut: bool,
 }
 
 impl Seen {
@@ -42,9 +46,15 @@ impl Seen {
                 _ => {}
             }
         })?;
-        let view = live.map_or(view, |live| live.handle.view());
+        let mut view = live.map_or(view, |live| live.handle.view());
+        let is_cut = live.is_none() && snapshot.ended.is_none();
+        if is_cut {
+            // As whoever owns the data directory next is going to record it.
+            let moment = Moment { now: clock::now(), seed: clock::random() };
+            view.abandon(moment).iter().for_each(|stated| view.apply(&stated.event));
+        }
         let stopped = Stopped::on(&super::board(ctx), snapshot);
-        Ok(Seen { view, errors, stopped, is_live: live.is_some() })
+        Ok(Seen { view, errors, stopped, is_cut })
     }
 }
 
@@ -70,6 +80,8 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
                 });
                 put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
                 put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+                let is_cut = *state == StateKind::Stopped && snapshot.ended.is_none();
+                put(&mut object, "cutShort", (is_cut || snapshot.is_cut_short).then_some(true.into()));
                 put(&mut object, "terminationInfo", termination(snapshot));
                 object
             })
@@ -120,13 +132,20 @@ pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &SessionShow) -> Ended {
         return super::transcript::print(ctx, ui, &snapshot);
     }
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id));
+    // It may have ended since it was read.
+    let snapshot = match live {
+        None if snapshot.ended.is_none() => {
+            sessions::find(&sessions::dir_of(&ctx.layout()?), &snapshot.id.to_string())?
+        }
+        _ => snapshot,
+    };
     let seen = Seen::of(ctx, &snapshot, live.as_ref())?;
     print(ui, &snapshot, &seen)
 }
 
 /// A session as scripts see it.
 fn to_json(snapshot: &Snapshot, seen: &Seen) -> Value {
-    let Seen { view: seen, errors, .. } = seen;
+    let Seen { view: seen, errors, is_cut, .. } = seen;
     let mut object = json!({
         "v": 1,
         "id": snapshot.id.to_string(),
@@ -153,6 +172,7 @@ fn to_json(snapshot: &Snapshot, seen: &Seen) -> Value {
     put(&mut object, "mode", snapshot.mode.clone().map(Value::String));
     put(&mut object, "resumes", snapshot.resumes.map(|id| id.to_string().into()));
     put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+    put(&mut object, "cutShort", (*is_cut || snapshot.is_cut_short).then_some(true.into()));
     put(&mut object, "terminationInfo", termination(snapshot));
     object
 }
@@ -172,7 +192,7 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
         ui.object(&to_json(snapshot, seen))?;
         return Ok(Exit::Ok);
     }
-    let Seen { view: seen, errors, stopped, is_live } = seen;
+    let Seen { view: seen, errors, stopped, is_cut } = seen;
     let mut row = |name: &str, value: String| ui.line(&format!("{name:<10} {}", printable(&value)));
     row("session", snapshot.id.to_string())?;
     row("agent", format!("{} ({})", snapshot.agent, snapshot.harness))?;
@@ -189,10 +209,12 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
         row("wall", wall.clone())?;
     }
     for run in &seen.tool_runs {
-        row("tool", lifecycle(&run.tool_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
+        let id = (run.status == RunStatus::Failed).then(|| run.run_id.to_string());
+        row("tool", lifecycle(&run.tool_name, run.status, run.attempt, run.error.as_deref(), id))?;
     }
     for run in &seen.hook_runs {
-        row("hook", lifecycle(&run.hook_name, run.status.as_str(), run.attempt, run.error.as_deref()))?;
+        let id = (run.status == RunStatus::Failed).then(|| run.run_id.to_string());
+        row("hook", lifecycle(&run.hook_name, run.status, run.attempt, run.error.as_deref(), id))?;
     }
     for error in errors {
         row("error", format!("{}: {}", error.code, error.message))?;
@@ -202,7 +224,7 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
     }
     match &snapshot.ended {
         Some(data) => print_ending(ui, data, stopped)?,
-        None if !is_live => {
+        None if *is_cut => {
             row("ended", "cut short: its owner is gone, and whoever serves next records it".to_owned())?;
             ui.hint("baton serve");
             return Ok(Exit::Ok);
@@ -211,8 +233,28 @@ pub(super) fn print(ui: &mut Ui, snapshot: &Snapshot, seen: &Seen) -> Ended {
     }
     if let Some(permission) = seen.permissions.first() {
         ui.hint(&format!("baton session permit {} {} allow", snapshot.id, permission.id));
+    } else if let Some((verb, run)) = retryable(seen) {
+        ui.hint(&format!("baton session {verb} {} {run}", snapshot.id));
     }
     Ok(Exit::Ok)
+}
+
+/// What can be tried again by hand: of a session that waits, what its last error is about. The verb, and the run.
+pub(super) fn retryable(view: &View) -> Option<(&'static str, String)> {
+    if !matches!(view.state, StateKind::Ready | StateKind::Error) {
+        return None;
+    }
+    match view.last_error.as_ref()?.source {
+        ErrorSource::Tool => {
+            let run = view.tool_runs.iter().rfind(|run| run.status == RunStatus::Failed)?;
+            Some(("retry-tool", run.run_id.to_string()))
+        }
+        ErrorSource::Hook => {
+            let run = view.hook_runs.iter().rfind(|run| run.status == RunStatus::Failed)?;
+            Some(("retry-hook", run.run_id.to_string()))
+        }
+        _ => None,
+    }
 }
 
 fn print_ending(ui: &mut Ui, data: &SessionEndedData, stopped: &Stopped) -> Result<(), Stop> {
@@ -223,8 +265,10 @@ fn print_ending(ui: &mut Ui, data: &SessionEndedData, stopped: &Stopped) -> Resu
         .try_for_each(|(i, line)| ui.line(&format!("{:<10} {line}", if i == 0 { "ended" } else { "" })))
 }
 
-fn lifecycle(name: &str, status: &str, attempt: u32, error: Option<&str>) -> String {
+fn lifecycle(name: &str, status: RunStatus, attempt: u32, error: Option<&str>, id: Option<String>) -> String {
     let attempt = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
-    format!("{name}  {status}{attempt}{error}")
+    // What failed is named, for a retry.
+    let id = id.map(|id| format!("  {id}")).unwrap_or_default();
+    format!("{name}  {}{attempt}{error}{id}", status.as_str())
 }

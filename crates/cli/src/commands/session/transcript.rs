@@ -1,12 +1,12 @@
 //! `baton session show --transcript`: all that was said in a session, from its transcript; hooks, permissions and errors from the ledger, between it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use baton_core::session::SessionEvent;
+use baton_core::session::{RunStatus, SessionEvent};
 use baton_core::{Payload, Timestamp};
 use baton_runtime::limits::PIECE_WAIT;
 use baton_runtime::session::{Snapshot, events, path_in};
@@ -26,11 +26,19 @@ use crate::ui::text::{count, printable};
 const INDENT: usize = 10;
 
 pub(super) fn print(ctx: &Context, ui: &mut Ui, snapshot: &Snapshot) -> Ended {
-    let mut beside = VecDeque::new();
-    events(&ctx.visit()?.reader, snapshot, &mut |at, event| beside.extend(from_ledger(at, event)))?;
+    let (mut beside, mut runs) = (VecDeque::new(), Runs::new());
+    events(&ctx.visit()?.reader, snapshot, &mut |at, event| {
+        if let SessionEvent::ToolLifecycle(run) = event
+            && run.status.is_terminal()
+        {
+            let ends = runs.entry(run.call_id.clone()).or_default();
+            ends.push_back((run.status, run.error.clone()));
+        }
+        beside.extend(from_ledger(at, event));
+    })?;
     let path = path_in(&sessions::dir_of(&ctx.layout()?).join(snapshot.id.to_string()));
     let fail = |error: io::Error| CliError::io("read", &path, &error);
-    let mut teller = Teller { open: None };
+    let mut teller = Teller { open: None, runs };
     let (mut lines, mut last) = (Lines::open(&path).map_err(fail)?, snapshot.started_at);
     while let Some(found) = lines.as_mut().map(Lines::next).transpose().map_err(fail)?.flatten() {
         let Some(piece) = Piece::read(&found, last) else { continue };
@@ -104,8 +112,12 @@ fn from_ledger(at: Timestamp, event: &SessionEvent) -> Option<Piece> {
     Some(Piece { at, kind: event_type.as_str().to_owned(), fields })
 }
 
+/// How the runs of each call ended, in order, as the ledger has it. The transcript has what the agent made of that.
+type Runs = BTreeMap<String, VecDeque<(RunStatus, Option<String>)>>;
+
 /// Shows one piece after the other.
 struct Teller {
+    runs: Runs,
     /// The words that may go on in the next piece: a message is several of them.
     open: Option<String>,
 }
@@ -125,7 +137,14 @@ impl Teller {
             "thought" => self.words(ui, &piece.kind, "thinks", Some(Mark::Dim), text("text")),
             "prompt" => self.block(ui, "prompt", text("text"), usize::MAX),
             "tool" => {
-                let status = if text("error").is_empty() { "done" } else { "failed" };
+                let status = match self.runs.get_mut(text("callId")).and_then(VecDeque::pop_front) {
+                    // An agent calls it a failure that somebody said no.
+                    Some((RunStatus::Canceled, why)) if !text("error").is_empty() => {
+                        format!("canceled{}", why.map(|why| format!(": {why}")).unwrap_or_default())
+                    }
+                    _ if text("error").is_empty() => "done".to_owned(),
+                    _ => "failed".to_owned(),
+                };
                 let head = format!("{}  {status}", text("toolName"));
                 self.block(ui, "tool", &head, usize::MAX)?;
                 let said = if text("output").is_empty() { text("error") } else { text("output") };

@@ -41,6 +41,8 @@ struct Session {
 /// What the agent said came of it.
 struct Report {
     outcome: Outcome,
+    /// The run failed in spite of it: a hook or an exit signal had the last word.
+    is_refused: bool,
     notes: String,
     /// Where the summary is, as the report has it.
     summary_ref: String,
@@ -74,10 +76,10 @@ impl LastRun {
         let mut rows = vec![match (&self.run.ended, &self.report) {
             (None, None) => ("run", format!("by {agent}, began {}", ago(self.run.started_at, now))),
             (None, Some(report)) => ("run", format!("by {agent}, reported {}", report.outcome)),
-            (Some(end), Some(report)) => {
+            (Some(end), Some(report)) if !report.is_refused => {
                 ("last run", format!("by {agent}, reported {}, ended {}", report.outcome, ago(end.at, now)))
             }
-            (Some(end), None) => {
+            (Some(end), _) => {
                 let how = if end.failed { "failed" } else { "ended" };
                 let why = if end.reason == BATON_DIED { "Baton itself ended" } else { &end.reason };
                 ("last run", format!("by {agent}, {how} {}: {why}", ago(end.at, now)))
@@ -86,7 +88,9 @@ impl LastRun {
         if let Some(session) = &self.session {
             rows.push(("session", format!("{}  {}", session.id, session.stands)));
         }
-        if let Some(report) = &self.report {
+        if let Some(report) = self.report.as_ref().filter(|report| report.is_refused) {
+            rows.push(("reported", format!("{}, which does not count", report.outcome)));
+        } else if let Some(report) = &self.report {
             rows.extend((!report.notes.is_empty()).then(|| ("notes", report.notes.clone())));
             rows.push(("summary", report.summary_line()));
         }
@@ -118,6 +122,9 @@ impl LastRun {
         }
         if let Some(report) = &self.report {
             put("outcome", report.outcome.as_str().into());
+            if report.is_refused {
+                put("refused", true.into());
+            }
             put("notes", report.notes.as_str().into());
             put("summaryRef", report.summary_ref.as_str().into());
             report.summary.iter().for_each(|(text, _)| put("summary", text.as_str().into()));
@@ -152,7 +159,7 @@ fn find_session(ctx: &Context, layout: &Layout, task: &Task, id: SessionId) -> R
                 (true, 0) => seen.state.to_string(),
                 (true, _) => format!("{}, waits for a permission", seen.state),
             };
-            (seen.state, stands)
+            (if is_owned { seen.state } else { StateKind::Stopped }, stands)
         }
     };
     Ok(Some(Session { id, state, ended: snapshot.ended, stands }))
@@ -175,5 +182,6 @@ fn report(ctx: &Context, layout: &Layout, task: &Task, papers: &Papers) -> Resul
     let summary = read.ok().filter(|_| !summary_ref.is_empty());
     let place = layout.root().join(&path);
     let summary = summary.map(|(bytes, _)| (String::from_utf8_lossy(&bytes).into_owned(), place));
-    Ok(Some(Report { outcome: said.outcome, notes: text("notes"), summary_ref, summary }))
+    let is_refused = task.run.as_ref().and_then(|run| run.ended.as_ref()).is_some_and(|end| end.failed);
+    Ok(Some(Report { outcome: said.outcome, is_refused, notes: text("notes"), summary_ref, summary }))
 }

@@ -8,7 +8,7 @@ mod new;
 mod show;
 
 use baton_core::task::decide::{Approve, Log, Move, Reject, Retry};
-use baton_core::task::{Papers, Task};
+use baton_core::task::{Papers, Phase, Status, Task};
 use baton_core::{TaskId, task};
 use baton_runtime::Fault;
 use serde_json::Value;
@@ -40,7 +40,16 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
         }),
         Command::Retry(args) => change(ctx, ui, &args.task, |tasks, task| tasks.retry(&Retry { task })),
         Command::Approve(args) => {
-            change(ctx, ui, &args.name.task, |tasks, task| tasks.approve(&Approve { task, all: args.all }))
+            let mut next = None;
+            let ended = change(ctx, ui, &args.name.task, |tasks, task| {
+                let approved = tasks.approve(&Approve { task, all: args.all })?;
+                // One more approval ends it.
+                next = (approved.0.phase == Phase::ReadyForMerge && approved.0.status == Status::Review)
+                    .then(|| approved.0.id.clone());
+                Ok(approved)
+            })?;
+            next.iter().for_each(|id| ui.hint(&format!("baton task approve {id}")));
+            Ok(ended)
         }
         Command::Reject(args) => change(ctx, ui, &args.name.task, |tasks, task| {
             tasks.reject(&Reject { task, reason: args.reason.clone() })

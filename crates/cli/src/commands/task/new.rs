@@ -30,6 +30,8 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
     let tasks = ctx.tasks(ui)?;
     if let Some(agent) = &args.agent {
         tell_of_unknown(ctx, ui, &tasks, agent);
+    } else if let Some(role) = &args.role {
+        tell_of_role(ctx, ui, &role.to_string());
     }
     let others = tasks.look(|board| {
         let parent = args.parent.as_deref().map(|text| other(board, text)).transpose()?;
@@ -65,6 +67,17 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Nobody is given a task of a role that no agent takes.
+fn tell_of_role(ctx: &Context, ui: &Ui, role: &str) {
+    let Ok(settings) = ctx.settings(ctx.find_data_dir().as_deref()) else { return };
+    if !settings.agents.values().any(|agent| agent.roles.iter().any(|other| other == role)) {
+        ui.note(&format!(
+            "no agent takes the role {role}; who claims the task gets it, and `roles = [\"{role}\"]` in an \
+             agent's table makes it one that does"
+        ));
+    }
 }
 
 /// An agent that is not configured may be a script that claims its tasks; or its name is a slip of the pen.

@@ -10,6 +10,7 @@ use baton_store::tasks::{Document, table};
 use super::last_run::LastRun;
 use super::to_json;
 use crate::commands::Ended;
+use crate::commands::offer::begin;
 use crate::commands::standing::{Ci, ci_runs};
 use crate::context::{Context, disk};
 use crate::error::Stop;
@@ -154,7 +155,7 @@ fn next(ctx: &Context, board: &Board, task: &Task, last_run: Option<&LastRun>) -
         Status::Ready | Status::Blocked if let Some(other) = waits_for => {
             vec![format!("baton task show {other}")]
         }
-        Status::Ready => vec![format!("baton task claim {id} --agent NAME")],
+        Status::Ready => vec![begin(ctx, task)],
         Status::Blocked => vec![format!("baton task move {id} ready --reason \"…\"")],
         Status::Review if task.phase == Phase::CiPending => match ci_runs(ctx) {
             Ci::Here => Vec::new(),
