@@ -362,6 +362,7 @@ impl Context {
         };
         let wait = self.lock_wait()?;
         let workspace = Workspace::open_unless(&layout, &self.state_dir()?, options, wait, &mut leaves)?;
+        Acting::expect_no_agent(&crate::sessions::dir_of(&layout))?;
         for name in &workspace.opening.quarantined {
             let kept = layout.quarantine().join(name);
             ui.warn(&format!("a write that was cut off earlier was set aside: {}", kept.display()));

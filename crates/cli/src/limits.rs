@@ -51,6 +51,9 @@ pub(crate) const CALL_BYTES_MAX: usize = 1 << 20;
 /// Commands that an owner takes at once; more wait until one of them ends.
 pub(crate) const CALLS_MAX: usize = 256;
 
+/// Commands that one session's processes have done at once. More than an agent needs, and few beside those of all.
+pub(crate) const AGENT_CALLS_MAX: usize = 16;
+
 /// How long a caller may take to say what it wants, and at least how long it waits for the owner to begin, in milliseconds.
 pub(crate) const CALL_READ_MS: u64 = 5_000;
 

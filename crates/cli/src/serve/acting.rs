@@ -1,6 +1,9 @@
 //! Who gives a command: a person, or a process of an agent's session. Asked of the kernel, not of the caller.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
@@ -10,6 +13,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::args::{Agent, Command};
 use crate::error::{CliError, Code};
+use crate::limits::AGENT_CALLS_MAX;
 use crate::session_args::Session;
 use crate::task_args::Task;
 use crate::trace_args::Trace;
@@ -22,35 +26,48 @@ pub(crate) struct Acting {
     pub(crate) task: Option<TaskId>,
 }
 
-/// How far up the line of parents is looked. Whoever is further away from the agent has been started by something else.
-const ANCESTORS_MAX: usize = 64;
+/// How far up the line of parents is looked, and how often where somebody of it ends meanwhile.
+const ANCESTORS_MAX: usize = 256;
+const LOOKS_MAX: usize = 3;
 
 impl Acting {
-    /// The session that the process at the other end belongs to, by itself, its group, or one of those that it descends from.
-    pub(crate) fn of(stream: &UnixStream, broker: &Broker) -> Option<Acting> {
+    /// The session that the process at the other end belongs to; nobody's where it is a person's. What cannot be told is refused: only a person's
+    /// process has nothing to hide.
+    pub(crate) fn of(stream: &UnixStream, broker: &Broker) -> Result<Option<Acting>, CliError> {
+        let caller = socket_peercred(stream).map_err(|_| unclear("nobody is at the other end"))?.pid;
+        let line = Line::of(caller.as_raw_nonzero().get())
+            .ok_or_else(|| unclear("the process that called has gone"))?;
+        // First by what the kernel knows: the agent's own process, or its group.
         let live = broker.live();
-        let mut pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero().get();
-        for _ in 0..ANCESTORS_MAX {
-            let (parent, group) = parent_and_group(pid)?;
-            let named = session_in(pid).or_else(|| session_in(group));
-            let is_of = |live: &&Live| {
-                let own = live.handle.pid().and_then(|own| i32::try_from(own).ok());
-                Some(live.handle.id()) == named || own.is_some_and(|own| own == pid || own == group)
-            };
-            if let Some(live) = live.iter().find(is_of) {
-                let task = live.bound.as_ref().map(|bound| bound.task.clone());
-                return Some(Acting { session: live.handle.id(), agent: live.agent.clone(), task });
-            }
-            // What outlived its session is still nobody else's. A session of another data directory says nothing here.
-            if let Some(ended) = named.and_then(|id| Snapshot::load(&broker.dir_of(id)).ok()) {
-                return Some(Acting { session: ended.id, agent: ended.agent, task: None });
-            }
-            if parent <= 1 {
-                return None;
-            }
-            pid = parent;
+        let is_of = |live: &&Live| {
+            let own = live.handle.pid().and_then(|own| i32::try_from(own).ok());
+            own.is_some_and(|own| line.numbers.contains(&own))
+        };
+        if let Some(live) = live.iter().find(is_of) {
+            return Ok(Some(Acting::in_session(live)));
         }
-        None
+        // Then by what it says itself, which only ever takes something away. A session of another data directory says nothing here.
+        let named = line.named.into_iter().find_map(|id| Snapshot::load(&broker.dir_of(id)).ok());
+        let Some(named) = named else { return Ok(None) };
+        match live.iter().find(|live| live.handle.id() == named.id) {
+            // A hook or a tool, which Baton itself has started.
+            Some(live) if line.is_ours => Ok(Some(Acting::in_session(live))),
+            _ => Err(unclear(&format!("it was started for {}, and is not part of it", named.id))),
+        }
+    }
+
+    fn in_session(live: &Live) -> Acting {
+        let task = live.bound.as_ref().map(|bound| bound.task.clone());
+        Acting { session: live.handle.id(), agent: live.agent.clone(), task }
+    }
+
+    /// Refuses a process of a session that would own the data directory itself, where nobody does: it would be asked by nobody who it is.
+    pub(crate) fn expect_no_agent(sessions: &Path) -> Result<(), CliError> {
+        let own = std::env::var(SESSION_VARIABLE).ok().and_then(|id| id.parse::<SessionId>().ok());
+        match own.filter(|id| Snapshot::load(&sessions.join(id.to_string())).is_ok()) {
+            Some(id) => Err(unclear(&format!("it was started for {id}, and nobody owns the data directory"))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses what only a person may do: whoever does the work neither judges it nor answers for others.
@@ -87,12 +104,90 @@ impl Acting {
     }
 }
 
+/// A process and those that it descends from.
+#[derive(Debug, Default)]
+struct Line {
+    /// Their numbers, and those of their groups.
+    numbers: BTreeSet<i32>,
+    /// The sessions that they say they were started for, the nearest first.
+    named: Vec<SessionId>,
+    /// Whether this very process is among them.
+    is_ours: bool,
+}
+
+impl Line {
+    /// Looks a process up, unless it has gone. One that goes while it is looked at is looked at again.
+    fn of(pid: i32) -> Option<Line> {
+        (0..LOOKS_MAX).find_map(|_| Line::look(pid))
+    }
+
+    fn look(mut pid: i32) -> Option<Line> {
+        let (own, mut line) = (i32::try_from(std::process::id()).ok()?, Line::default());
+        for _ in 0..ANCESTORS_MAX {
+            if pid == own {
+                line.is_ours = true;
+                return Some(line);
+            }
+            let (parent, group) = parent_and_group(pid)?;
+            line.numbers.extend([pid, group]);
+            line.named.extend(session_in(pid).or_else(|| session_in(group)));
+            if parent <= 1 {
+                return Some(line);
+            }
+            pid = parent;
+        }
+        // Whoever hides behind so many has a reason.
+        None
+    }
+}
+
+/// How many commands each session has done at the moment: the person who wants to stop it finds a place too.
+#[derive(Debug, Default)]
+pub(crate) struct AgentCalls(Mutex<BTreeMap<SessionId, usize>>);
+
+/// A command of a session, until it has ended.
+#[derive(Debug)]
+pub(crate) struct AgentCall(Arc<AgentCalls>, SessionId);
+
+impl AgentCalls {
+    pub(crate) fn enter(self: &Arc<Self>, session: SessionId) -> Result<AgentCall, CliError> {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = calls.entry(session).or_default();
+        if *count >= AGENT_CALLS_MAX {
+            let what = format!("{session} has {AGENT_CALLS_MAX} commands done already: wait for one to end");
+            return Err(CliError::new(Code::NotForAgents, what));
+        }
+        *count += 1;
+        Ok(AgentCall(self.clone(), session))
+    }
+}
+
+impl Drop for AgentCall {
+    fn drop(&mut self) {
+        let mut calls = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = calls.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                calls.remove(&self.1);
+            }
+        }
+    }
+}
+
+fn unclear(why: &str) -> CliError {
+    CliError::new(Code::NotForAgents, "it cannot be told who gives this command").cause(why)
+}
+
 /// The parent and the group of a process, as the kernel has them; the name before may hold anything.
 fn parent_and_group(pid: i32) -> Option<(i32, i32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(')')?;
-    let mut fields = after.split_ascii_whitespace().skip(1).map(|field| field.parse().ok());
-    Some((fields.next()??, fields.next()??))
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = stat.iter().rposition(|byte| *byte == b')').and_then(|at| stat.get(at + 1..))?;
+    let after = std::str::from_utf8(after).ok()?;
+    let mut fields = after.split_ascii_whitespace();
+    // One that has ended has left nothing but its number.
+    fields.next().filter(|state| !matches!(*state, "Z" | "X"))?;
+    let mut numbers = fields.map(|field| field.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 /// The session that a process was started for.

@@ -14,6 +14,7 @@ use baton_runtime::session::Broker;
 use baton_runtime::work::Crew;
 use baton_store::{Layout, Workspace};
 
+use super::acting::AgentCalls;
 use crate::commands::EXIT_SWITCH;
 use crate::config::{Flag, Resolved, TABLE, Value};
 use crate::context::Context;
@@ -33,6 +34,8 @@ pub(crate) struct Owner {
     pub(crate) occupancy: Occupancy,
     pub(crate) broker: Arc<Broker>,
     pub(crate) crew: Arc<Crew>,
+    /// What agents have done here at the moment.
+    pub(crate) agent_calls: Arc<AgentCalls>,
     notices: Mutex<Vec<String>>,
     /// What agents could not do, and when that was last said or left unsaid.
     repeats: Mutex<BTreeMap<String, Instant>>,
@@ -85,7 +88,20 @@ impl Owner {
             heeds_signals,
         );
         let (notices, repeats) = (Mutex::default(), Mutex::default());
-        Ok(Owner { root, workspace, engine, wake, occupancy, broker, crew, notices, repeats, rules })
+        let agent_calls = Arc::default();
+        Ok(Owner {
+            root,
+            workspace,
+            engine,
+            wake,
+            occupancy,
+            broker,
+            crew,
+            agent_calls,
+            notices,
+            repeats,
+            rules,
+        })
     }
 
     /// What a caller sets for its command and does not get, in sentences: what is done here is done as this process was told to.

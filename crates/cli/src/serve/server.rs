@@ -153,11 +153,13 @@ fn answer(owner: &Arc<Owner>, stream: UnixStream) {
     let stream = Arc::new(stream);
     let acting = Acting::of(&stream, &owner.broker);
     let taken = frame::receive(&stream).and_then(|(request, fds)| {
+        let acting = acting?;
+        let place = acting.as_ref().map(|acting| owner.agent_calls.enter(acting.session)).transpose()?;
         let console = Console::of(fds, request.is_terminal, stream.clone());
-        Call::read(owner, request, console, acting)
+        Ok((Call::read(owner, request, console, acting)?, place))
     });
-    let call = match taken {
-        Ok(call) => call,
+    let (call, _place) = match taken {
+        Ok(taken) => taken,
         Err(error) => return frame::refuse(&stream, &error),
     };
     // A caller that has given up does not hear this, and its command is not begun.

@@ -266,14 +266,21 @@ fn an_agent_s_own_process_never_acts_as_a_person() {
          env -i HOME=$HOME PATH=$PATH BATON_DATA_DIR=$BATON_DATA_DIR BATON_STATE_DIR=$BATON_STATE_DIR \
          {baton} task approve $id >wiped.txt 2>&1; echo $? >>wiped.txt; \
          env -u BATON_SESSION_ID {baton} agent key evil --role critic >key.txt 2>&1; echo $? >>key.txt; \
+         cp {baton} \"$(printf '\\377')\"; ./\"$(printf '\\377')\" task approve $id >named.txt 2>&1; echo $? >>named.txt; \
+         BATON_SESSION_ID=$(ls $BATON_DATA_DIR/sessions | grep -v live | grep -v $BATON_SESSION_ID | head -n 1) \
+         setsid -f {baton} task log $id 'by another' >other.txt 2>&1; \
+         while [ ! -s other.txt ]; do :; done; \
          {baton} task log $id 'half done' >log.txt 2>&1; echo $? >>log.txt; \
          {baton} task show $id >show.txt 2>&1; echo $? >>show.txt"
     );
     fs::write(home.work().join("agent.sh"), script).unwrap();
     configure(&home, "[agents.sh]\nharness = \"exec\"\ncommand = [\"sh\", \"agent.sh\"]\n");
+    // Another session, whose name it may try.
+    ran(&home, &["complete done", "--agent", "mock"], 0, "done");
     let (_, last) = ran(&home, &["do it", "--agent", "sh"], 0, "needs_review");
     let said = |name: &str| fs::read_to_string(home.work().join(format!("{name}.txt"))).unwrap();
-    for name in ["move", "approve", "reject", "key", "add", "wiped"] {
+    assert!(said("other").contains("A005"), "{}", said("other"));
+    for name in ["move", "approve", "reject", "key", "add", "wiped", "named"] {
         let said = said(name);
         assert!(said.contains("A005") && said.trim_end().ends_with('4'), "{name}: {said}");
     }
@@ -283,6 +290,37 @@ fn an_agent_s_own_process_never_acts_as_a_person() {
     let task = last["taskId"].as_str().unwrap();
     let log = home.last(task, "task.logged");
     assert_eq!(log["actor"]["agent"], "sh", "what it writes down, it writes under its own name: {log}");
+}
+
+#[test]
+fn an_agent_that_nobody_watches_any_more_owns_nothing() {
+    let home = Home::new();
+    let (_, last) = ran(&home, &["complete done", "--agent", "mock"], 0, "done");
+    let (task, session) = (last["taskId"].as_str().unwrap(), last["sessionId"].as_str().unwrap());
+    let left = home.command(&["task", "approve", task]).env("BATON_SESSION_ID", session).spawn().unwrap();
+    crate::support::finish(left, None).refused(4, "A005", "it cannot be told who gives this command");
+    // One of another data directory says nothing here.
+    let elsewhere = "sess_019b76da-addc-7101-8101-010101010102";
+    let other = home.command(&["task", "approve", task]).env("BATON_SESSION_ID", elsewhere).spawn().unwrap();
+    crate::support::finish(other, None).expect(0);
+}
+
+#[test]
+fn an_agent_takes_no_more_places_than_it_needs() {
+    let home = Home::new();
+    let baton = env!("CARGO_BIN_EXE_baton");
+    // Each waits for an input that never ends.
+    let script = format!(
+        "cat >/dev/null; mkfifo never; n=0; while [ $n -lt 40 ]; do {baton} send - <>never >>calls.txt 2>&1 & n=$((n+1)); done; \
+         while [ $(grep -c A005 calls.txt) -lt 24 ]; do :; done; touch full; sleep 1000"
+    );
+    fs::write(home.work().join("agent.sh"), script).unwrap();
+    configure(&home, "[agents.sh]\nharness = \"exec\"\ncommand = [\"sh\", \"agent.sh\"]\n");
+    let mut run = home.command(&["run", "do it", "--agent", "sh"]).spawn().unwrap();
+    until("it has what it gets", || home.work().join("full").exists());
+    let session = home.json(&["session", "ls", "--live"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    home.run(&["session", "stop", &session]).expect(0);
+    assert_eq!(crate::support::wait(&mut run).code(), Some(130));
 }
 
 #[test]
