@@ -12,6 +12,10 @@ pub const AGENT_VALUES_MAX: usize = 100_000;
 pub const OPEN_REQUESTS_MAX: usize = 256;
 pub const OPEN_REQUESTS_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of answers that are being made for one agent at the same time, and that it has not read yet: beyond that it is not heard until it has.
+pub const ANSWERS_BYTES_MAX: usize = 4 << 20;
+pub const AGENT_UNREAD_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes of a file that an agent is answered with at once: written as JSON it may be six times as long, and still waits to be read as a whole.
 pub const FILE_ANSWER_BYTES_MAX: usize = 2 << 20;
 
@@ -93,6 +97,9 @@ pub const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// How long the output of a command that has ended is waited for while something else still holds it: `tee` has finished by then.
 pub const SETTLE: Duration = Duration::from_secs(1);
+
+/// Bytes of an agent's output that are read after its end: as much as a pipe holds. What comes after that is not its own.
+pub const LAST_WORDS_BYTES_MAX: usize = 64 << 10;
 
 /// How long what is left in the pipe is read after the kill.
 pub const DRAIN: Duration = Duration::from_millis(200);
@@ -213,7 +220,7 @@ pub const TOOL_OUTPUT_BYTES: usize = 256 << 10;
 pub const TOOL_ARGUMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of a file that a tool reads or changes, in memory.
-pub const TOOL_FILE_BYTES_MAX: u64 = 16 << 20;
+pub const TOOL_FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a file that is searched for text. What is larger is data.
 pub const TOOL_GREP_FILE_BYTES_MAX: u64 = 4 << 20;

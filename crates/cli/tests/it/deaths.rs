@@ -177,16 +177,20 @@ fn whatever_agents_write_costs_baton_little_memory() {
     let deep = format!(
         r#"printf '%s"rawInput":[0' '{update}'; yes ,0 | tr -d '\n' | head -c 7900000; echo ']}}}}}}'"#
     );
+    // Files that are asked for faster than they are answered.
+    let reads = r#"head -c 1900000 /dev/zero | tr '\0' x > big; n=0; while [ $n -lt 100 ]; do printf '{"jsonrpc":"2.0","id":%s,"method":"fs/read_text_file","params":{"sessionId":"s","path":"%s/big"}}\n' $n "$PWD"; n=$((n+1)); done; ok '{"stopReason":"end_turn"}'; exec cat > /dev/null"#;
     let exec = |name: &str, what: &str| {
         format!(
             "[agents.{name}]\nharness = \"exec\"\ncommand = [\"sh\", \"-c\", '''cat > /dev/null; {what}''']\n"
         )
     };
-    let acp = |name: &str| format!("[agents.{name}]\nharness = \"acp\"\ncommand = [\"sh\", \"{name}.sh\"]\n");
+    let acp = |name: &str| {
+        format!("[agents.{name}]\nharness = \"acp\"\nfs = true\ncommand = [\"sh\", \"{name}.sh\"]\n")
+    };
     let agents = [exec("line", line), exec("flood", flood), exec("many", many)];
-    let agents = agents.into_iter().chain(["talker", "long", "deep"].map(acp)).collect::<String>();
+    let agents = agents.into_iter().chain(["talker", "long", "deep", "reads"].map(acp)).collect::<String>();
     let home = Home::new();
-    for (name, what) in [("talker", line), ("long", &long), ("deep", &deep)] {
+    for (name, what) in [("talker", line), ("long", &long), ("deep", &deep), ("reads", reads)] {
         let speaks = format!(
             "case \"$line\" in *initialize*) ok '{{\"protocolVersion\":1,\"agentCapabilities\":{{}},\"authMethods\":[]}}' ;; *session/new*) ok '{{\"sessionId\":\"s\"}}' ;; *session/prompt*) {what} ;; esac"
         );
@@ -214,7 +218,7 @@ fn whatever_agents_write_costs_baton_little_memory() {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     let idle = memory(pid, "VmRSS");
     let floods = "flood ".repeat(25);
-    for agent in ["mock", "flood", "line", "talker", "many", "long", "deep"] {
+    for agent in ["mock", "flood", "line", "talker", "many", "long", "deep", "reads"] {
         let prompt = if agent == "mock" { &floods } else { "go" };
         let shown = turn(agent, prompt);
         let most = memory(pid, "VmHWM").saturating_sub(idle);

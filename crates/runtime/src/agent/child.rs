@@ -21,7 +21,10 @@ use wait4::Wait4 as _;
 use super::lines::{Line, Lines};
 use super::memory::kernel_kills;
 use super::rotating::RotatingFile;
-use crate::limits::{AGENT_QUEUE_BYTES_MAX, AGENT_READ_BYTES, DRAIN, KILLED_WAIT, SHORT_GRACE};
+use crate::limits::{
+    AGENT_QUEUE_BYTES_MAX, AGENT_READ_BYTES, AGENT_UNREAD_BYTES_MAX, DRAIN, KILLED_WAIT,
+    LAST_WORDS_BYTES_MAX, SHORT_GRACE,
+};
 
 /// A process to be started.
 #[derive(Debug)]
@@ -105,6 +108,8 @@ struct Asked {
     unwritten: VecDeque<u8>,
     is_input_over: bool,
     is_closed: bool,
+    /// Whether it is not to be heard for now.
+    is_held: bool,
     stops: Option<Ladder>,
 }
 
@@ -174,6 +179,16 @@ impl Agent {
         Ok(())
     }
 
+    /// Hears nothing of it until it is released; what is written to it, and its end, go on.
+    pub fn hold(&self) {
+        self.asked().is_held = true;
+    }
+
+    pub fn release(&self) {
+        self.asked().is_held = false;
+        self.wake();
+    }
+
     /// Ends its input, after what is still to be written.
     pub fn end_input(&self) {
         self.asked().is_input_over = true;
@@ -225,6 +240,10 @@ struct Running {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     lines: Lines,
+    /// What was read, and not heard yet.
+    unheard: VecDeque<Line>,
+    /// What was read since the leader has ended, in bytes.
+    last_words: usize,
     /// What is read at once.
     buffer: Box<[u8]>,
     capture: StderrCapture,
@@ -258,6 +277,8 @@ impl Running {
             stdout,
             stderr,
             lines: Lines::default(),
+            unheard: VecDeque::new(),
+            last_words: 0,
             buffer: vec![0; AGENT_READ_BYTES].into(),
             capture: StderrCapture::new(launch.stderr_lines),
             copy: launch.stderr_copy,
@@ -367,6 +388,7 @@ impl Running {
         if is_over && !has_unwritten {
             self.stdin = None;
         }
+        self.hear(heard);
         // A place for each, whether it is waited for or not; what is closed never happens.
         let none = &self.shared.wake;
         let mut waited = [
@@ -379,7 +401,7 @@ impl Running {
         if !self.has_ended {
             waited[1] = PollFd::new(&self.leader, PollFlags::IN);
         }
-        if let Some(stdout) = &self.stdout {
+        if let Some(stdout) = self.stdout.as_ref().filter(|_| !self.is_held()) {
             waited[2] = PollFd::new(stdout, PollFlags::IN);
         }
         if let Some(stderr) = &self.stderr {
@@ -451,14 +473,39 @@ impl Running {
         let Some(stdout) = &mut self.stdout else { return };
         match read(stdout, &mut self.buffer) {
             Some(0) => self.close_output(heard),
-            Some(count) => self.lines.take(&self.buffer[..count], |line| heard(said(line))),
+            Some(count) => {
+                self.lines.take(&self.buffer[..count], |line| self.unheard.push_back(line));
+                self.hear(heard);
+                if self.has_ended {
+                    self.last_words += count;
+                }
+                if self.last_words >= LAST_WORDS_BYTES_MAX {
+                    // A child of its own goes on; that is nobody's word.
+                    self.close_output(heard);
+                }
+            }
             None => {}
         }
     }
 
+    /// Says what was read, as far as it is to be heard now.
+    fn hear(&mut self, heard: &mut impl FnMut(Heard)) {
+        while !self.is_held() {
+            let Some(line) = self.unheard.pop_front() else { return };
+            heard(said(line));
+        }
+    }
+
+    /// Whether nothing of it is heard for now: because somebody wants that, or because it does not read what it asked for. Whoever has ended is heard.
+    fn is_held(&self) -> bool {
+        let is_held = |asked: &mut Asked| asked.is_held || asked.unwritten.len() > AGENT_UNREAD_BYTES_MAX;
+        !self.has_ended && self.asked(is_held)
+    }
+
     fn close_output(&mut self, heard: &mut impl FnMut(Heard)) {
         if self.stdout.take().is_some() {
-            self.lines.finish().into_iter().for_each(|line| heard(said(line)));
+            self.unheard.extend(self.lines.finish());
+            self.unheard.drain(..).for_each(|line| heard(said(line)));
             heard(Heard::Closed);
         }
     }

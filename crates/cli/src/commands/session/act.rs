@@ -60,7 +60,8 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
 /// Waits until a session takes input, or does not. The deadline of the handshake is the session's own.
 fn wait_until_ready(live: &Live) {
     let mut position = 0;
-    while matches!(live.handle.state(), StateKind::Idle | StateKind::Starting) {
+    let is_on_its_way = |state| matches!(state, StateKind::Idle | StateKind::Starting | StateKind::Error);
+    while is_on_its_way(live.handle.state()) {
         match live.handle.feed().after(position, Duration::from_secs(1)) {
             baton_runtime::session::Next::Items(items) => {
                 position = items.last().map_or(position, |item| item.at);

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::limits::{OPEN_REQUESTS_BYTES_MAX, OPEN_REQUESTS_MAX};
+use crate::limits::{
+    ANSWERS_BYTES_MAX, FILE_ANSWER_BYTES_MAX, OPEN_REQUESTS_BYTES_MAX, OPEN_REQUESTS_MAX, TERMINAL_BYTES_MAX,
+};
 
 /// The ids of what is open.
 #[derive(Debug, Default)]
@@ -18,9 +20,10 @@ pub(super) struct Desk {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// What the agent asked for, and how long it was.
-    theirs: BTreeMap<String, usize>,
+    /// What the agent asked for, how long it was, and how long the answer may be.
+    theirs: BTreeMap<String, (usize, usize)>,
     bytes: usize,
+    answers: usize,
     ours: BTreeSet<String>,
 }
 
@@ -33,8 +36,14 @@ struct Head {
 
 impl Desk {
     /// Takes a request of the agent's, unless there are too many.
-    pub(super) fn admit(&self, id: &Value, bytes: usize) -> Result<(), String> {
+    pub(super) fn admit(&self, id: &Value, bytes: usize, method: &str) -> Result<(), String> {
         let (id, mut open) = (id.to_string(), self.open());
+        // As much as it may take once it is made.
+        let answer = match method {
+            "fs/read_text_file" => FILE_ANSWER_BYTES_MAX,
+            "terminal/output" => TERMINAL_BYTES_MAX,
+            _ => 0,
+        };
         if open.theirs.contains_key(&id) {
             return Err(format!("id: expected one that is not in use, got {id}"));
         }
@@ -46,8 +55,14 @@ impl Desk {
             return Err(format!("expected at most {OPEN_REQUESTS_BYTES_MAX} bytes of requests at a time"));
         }
         open.bytes += bytes;
-        open.theirs.insert(id, bytes);
+        open.answers += answer;
+        open.theirs.insert(id, (bytes, answer));
         Ok(())
+    }
+
+    /// Whether so much is to be answered that nothing more should be asked meanwhile.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.open().answers >= ANSWERS_BYTES_MAX
     }
 
     /// Takes an answer of the agent's: whether anybody waits for it.
@@ -61,8 +76,9 @@ impl Desk {
         let (id, mut open) = (id.to_string(), self.open());
         if method.is_some() {
             open.ours.insert(id);
-        } else if let Some(bytes) = open.theirs.remove(&id) {
+        } else if let Some((bytes, answer)) = open.theirs.remove(&id) {
             open.bytes -= bytes;
+            open.answers -= answer;
         }
     }
 
@@ -80,18 +96,30 @@ mod tests {
     fn requests_are_bounded_in_number_and_size_until_they_are_answered() {
         let desk = Desk::default();
         for id in 0..OPEN_REQUESTS_MAX {
-            desk.admit(&json!(id), 10).unwrap();
+            desk.admit(&json!(id), 10, "m").unwrap();
         }
-        assert!(desk.admit(&json!("more"), 10).unwrap_err().contains("at a time"));
+        assert!(desk.admit(&json!("more"), 10, "m").unwrap_err().contains("at a time"));
         desk.sent(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
-        desk.admit(&json!("more"), 10).unwrap();
-        let twice = desk.admit(&json!("more"), 10).unwrap_err();
+        desk.admit(&json!("more"), 10, "m").unwrap();
+        let twice = desk.admit(&json!("more"), 10, "m").unwrap_err();
         assert_eq!(twice, r#"id: expected one that is not in use, got "more""#);
         let desk = Desk::default();
-        desk.admit(&json!(1), OPEN_REQUESTS_BYTES_MAX * 2).unwrap();
-        assert!(desk.admit(&json!(2), 1).unwrap_err().contains("bytes"));
+        desk.admit(&json!(1), OPEN_REQUESTS_BYTES_MAX * 2, "m").unwrap();
+        assert!(desk.admit(&json!(2), 1, "m").unwrap_err().contains("bytes"));
         desk.sent(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#);
-        desk.admit(&json!(2), 1).unwrap();
+        desk.admit(&json!(2), 1, "m").unwrap();
+    }
+
+    #[test]
+    fn long_answers_make_a_crowd() {
+        let desk = Desk::default();
+        for id in 0..ANSWERS_BYTES_MAX / FILE_ANSWER_BYTES_MAX {
+            assert!(!desk.is_crowded());
+            desk.admit(&json!(id), 10, "fs/read_text_file").unwrap();
+        }
+        assert!(desk.is_crowded());
+        desk.sent(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        assert!(!desk.is_crowded());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdate, ToolKind,
 };
 use baton_core::session::Cause;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::desk::Desk;
@@ -15,8 +16,9 @@ use crate::limits::AGENT_VALUES_MAX;
 /// How a turn may end, as the protocol has it.
 const STOP_REASONS: &[&str] = &["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
 
-/// A request that is not taken, as JSON-RPC has it.
+/// A request that is not taken, and what went wrong without a number, as JSON-RPC has it.
 const INVALID_REQUEST: i32 = -32600;
+const INTERNAL_ERROR: i32 = -32603;
 
 /// What a line turned out to be.
 #[derive(Debug, Default)]
@@ -51,7 +53,7 @@ pub(super) fn sort(line: &[u8], desk: &Desk) -> Sorted {
         return Sorted::told(Told::Broken(Failure::of(Cause::Protocol, message)));
     }
     let Ok(Value::Object(mut message)) = serde_json::from_slice::<Value>(line) else {
-        return Sorted::noise("a line that is no message", line);
+        return loose(line, desk);
     };
     let is_request = message.get("id").is_some_and(|id| !id.is_null());
     match (message.get("method").and_then(Value::as_str), is_request) {
@@ -66,27 +68,22 @@ pub(super) fn sort(line: &[u8], desk: &Desk) -> Sorted {
             }
         }
         (Some(_), false) => Sorted::unknown("a notification", line),
-        (Some(_), true) => match desk.admit(&message["id"], line.len()) {
+        (Some(method), true) => match desk.admit(&message["id"], line.len(), method) {
             // The library answers what it does not know.
             Ok(()) => Sorted { for_library: text(line), ..Sorted::default() },
             Err(why) => Sorted { answer: Some(refusal(&message["id"], &why)), ..Sorted::default() },
         },
         (None, true) if !desk.is_awaited(&message["id"]) => Sorted::unknown("an answer to nothing", line),
         (None, true) => {
-            let is_bad = message.get("error").is_some_and(|error| !error.is_null());
-            let line = match message.contains_key("result") && message.contains_key("error") {
-                // Some say that there is no error; one that says both has failed.
-                true => {
-                    message.remove(if is_bad { "result" } else { "error" });
-                    Value::Object(message.clone()).to_string().into_bytes()
-                }
-                false => line.to_vec(),
-            };
-            let line = line.as_slice();
+            normalise(&mut message);
             let stop =
                 message.get("result").and_then(|result| result.get("stopReason")).and_then(Value::as_str);
             match stop.filter(|stop| !STOP_REASONS.contains(stop)) {
-                None => Sorted { told: usage(&message), for_library: text(line), ..Sorted::default() },
+                None => {
+                    let told = usage(&message);
+                    let for_library = Some(Value::Object(message).to_string());
+                    Sorted { told, for_library, ..Sorted::default() }
+                }
                 // The turn ended, and ended well as far as anyone can tell.
                 Some(_) => {
                     let told = Sorted::unknown("a stop reason", line).told;
@@ -98,6 +95,67 @@ pub(super) fn sort(line: &[u8], desk: &Desk) -> Sorted {
         }
         (None, false) => Sorted::noise("an object that is no message", line),
     }
+}
+
+/// An answer in the one form that the library takes: agents leave out what everybody knows, say both or neither, or give an error as a text.
+fn normalise(message: &mut Map<String, Value>) {
+    message.insert("jsonrpc".to_owned(), "2.0".into());
+    let error = message.remove("error").filter(|error| !error.is_null());
+    match error {
+        // One that says both has failed.
+        Some(error) => {
+            message.remove("result");
+            let is_whole = error["code"].is_i64() && error["message"].is_string();
+            let said = || error.as_str().map_or_else(|| error.to_string(), str::to_owned);
+            let whole =
+                if is_whole { error.clone() } else { json!({"code": INTERNAL_ERROR, "message": said()}) };
+            message.insert("error".to_owned(), whole);
+        }
+        None => {
+            message.entry("result").or_insert(Value::Null);
+        }
+    }
+}
+
+/// As much of a message as can be read where all of it cannot, such as one with a number that is none.
+#[derive(Deserialize)]
+struct Loose {
+    id: Option<Value>,
+    method: Option<String>,
+    result: Option<LooseResult>,
+}
+
+#[derive(Deserialize)]
+struct LooseResult {
+    #[serde(rename = "stopReason")]
+    stop_reason: Option<String>,
+}
+
+/// A line that does not read. Where it answers something, or asks for something, nobody waits for ever.
+fn loose(line: &[u8], desk: &Desk) -> Sorted {
+    let noise = Sorted::noise("a line that is no message", line);
+    let Ok(Loose { id: Some(id), method, result }) = serde_json::from_slice(line) else { return noise };
+    if method.is_some() {
+        return Sorted { answer: Some(refusal(&id, "it does not read as JSON")), ..noise };
+    }
+    if !desk.is_awaited(&id) {
+        return noise;
+    }
+    // The end of a turn is one, whatever stands beside it.
+    let answer = match result.and_then(|result| result.stop_reason) {
+        Some(stop) => json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": known(&stop)}}),
+        None => {
+            let error =
+                json!({"code": INTERNAL_ERROR, "message": "the agent's answer does not read as JSON"});
+            json!({"jsonrpc": "2.0", "id": id, "error": error})
+        }
+    };
+    Sorted { for_library: Some(answer.to_string()), ..noise }
+}
+
+/// A stop reason that the library knows.
+fn known(stop: &str) -> &str {
+    if STOP_REASONS.contains(&stop) { stop } else { "end_turn" }
 }
 
 fn refusal(id: &Value, why: &str) -> String {
@@ -212,6 +270,27 @@ mod tests {
         sort(line.as_bytes(), &desk)
     }
 
+    /// What the library gets of a line.
+    #[track_caller]
+    fn passed(line: &str) -> Value {
+        serde_json::from_str(&of(line).for_library.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_that_does_not_read_is_one_all_the_same() {
+        for odd in [r#""_meta":{"x":1e999}"#, r#""note":"\ud83d""#] {
+            let end = passed(&format!(r#"{{"id":1,"result":{{"stopReason":"refusal",{odd}}}}}"#));
+            assert_eq!(end["result"]["stopReason"], "refusal", "{odd}");
+            let other = passed(&format!(r#"{{"id":1,"result":{{"sessionId":"s",{odd}}}}}"#));
+            assert_eq!(other["error"]["code"], INTERNAL_ERROR, "{odd}");
+            let asked =
+                of(&format!(r#"{{"id":9,"method":"session/request_permission","params":{{{odd}}}}}"#));
+            assert!(asked.answer.unwrap().contains("does not read"), "{odd}");
+            let stray = of(&format!(r#"{{"id":77,"result":{{{odd}}}}}"#));
+            assert!(stray.for_library.is_none() && stray.told.is_some(), "{odd}");
+        }
+    }
+
     #[track_caller]
     fn update(update: &str) -> Option<Told> {
         let line = format!(
@@ -269,8 +348,8 @@ mod tests {
         let used =
             of(r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":11}}}"#);
         assert!(matches!(used.told, Some(Told::Usage(usage)) if usage["inputTokens"] == 11));
-        let plain = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}"#;
-        assert_eq!(of(plain).for_library.as_deref(), Some(plain), "what is known is left as it is");
+        let plain = json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "cancelled"}});
+        assert_eq!(passed(&plain.to_string()), plain, "what is known is left as it is");
     }
 
     #[test]
@@ -278,7 +357,6 @@ mod tests {
         for line in [
             r#"{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":"x","method":"craft/drainMidTurnQueue"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#,
         ] {
             assert_eq!(of(line).for_library.as_deref(), Some(line));
         }
@@ -286,11 +364,12 @@ mod tests {
 
     #[test]
     fn answers_that_say_both_or_answer_nothing_confuse_nobody() {
-        let passed = |line: &str| -> Value { serde_json::from_str(&of(line).for_library.unwrap()).unwrap() };
         let both = passed(r#"{"id":1,"result":null,"error":{"code":1,"message":"no"}}"#);
-        assert_eq!(both, json!({"id": 1, "error": {"code": 1, "message": "no"}}));
+        assert_eq!(both, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}));
         let good = passed(r#"{"id":1,"result":{"a":1},"error":null}"#);
-        assert_eq!(good, json!({"id": 1, "result": {"a": 1}}));
+        assert_eq!(good, json!({"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}));
+        let text = passed(r#"{"id":1,"error":"boom"}"#);
+        assert_eq!(text["error"], json!({"code": INTERNAL_ERROR, "message": "boom"}));
         let stray = of(r#"{"id":77,"result":{}}"#);
         assert!(matches!(stray.told, Some(Told::Unknown { what: "an answer to nothing", .. })));
         assert_eq!(stray.for_library, None);

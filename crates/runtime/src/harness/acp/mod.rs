@@ -154,6 +154,7 @@ impl Ear {
                 if let (Some(line), Some(library)) = (for_library, &mut *self.library()) {
                     // Waits for its turn; where nobody takes it any more the conversation is over.
                     let _ = futures::executor::block_on(library.send(Ok(line)));
+                    self.hold_if_crowded();
                 }
             }
             Heard::TooLong(bytes) => {
@@ -168,6 +169,18 @@ impl Ear {
             Heard::Ended(exit) => {
                 self.library().take();
                 tell(Told::Exited(exit));
+            }
+        }
+    }
+
+    /// Hears nothing more until what was asked for has been answered; what is written goes on.
+    fn hold_if_crowded(&self) {
+        if self.desk.is_crowded() {
+            let agent = self.to_agent.wait();
+            agent.hold();
+            // Whoever answered in between has found nobody to release.
+            if !self.desk.is_crowded() {
+                agent.release();
             }
         }
     }

@@ -54,7 +54,7 @@ impl Talk {
         incoming: Receiver<std::io::Result<String>>,
         asked: UnboundedReceiver<Command>,
     ) {
-        let agent = self.agent.clone();
+        let (agent, held) = (self.agent.clone(), self.agent.clone());
         let (wire, desk, tell) = (self.setup.wire.clone(), self.desk.clone(), self.tell.clone());
         let outgoing = futures::sink::unfold((agent, wire, desk, tell), |to, mut line: String| async move {
             let (agent, wire, desk, tell) = &to;
@@ -62,6 +62,9 @@ impl Talk {
                 wire.keep(">", line.as_bytes());
             }
             desk.sent(&line);
+            if !desk.is_crowded() {
+                agent.release();
+            }
             line.push('\n');
             let written = agent.write(line.as_bytes());
             if let Err(full @ NotWritten::Full) = written {
@@ -136,6 +139,7 @@ impl Talk {
                 }
             })
             .await;
+        held.release();
         // Its programs do not outlive it.
         serving.end();
         // Whatever ended it, the process tells how.

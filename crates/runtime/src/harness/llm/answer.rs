@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use baton_core::session::Cause;
 use serde_json::Value;
+
+use crate::harness::Failure;
+use crate::harness::bounds::is_simple;
 
 /// Most calls of one answer. A model that wants more has lost its way.
 const CALLS_MAX: usize = 128;
@@ -36,6 +40,17 @@ pub(super) struct Asked {
 pub(super) struct Piece {
     pub(super) text: String,
     pub(super) is_thought: bool,
+}
+
+/// Reads one event. What is no object is something that nobody here knows, and costs no answer; an object that does not read would: a part of the text
+/// or of a call would be missing.
+pub(super) fn event(data: &str) -> Result<Option<Value>, Failure> {
+    if !data.starts_with('{') {
+        return Ok(None);
+    }
+    let read = if is_simple(data.as_bytes()) { serde_json::from_str(data).ok() } else { None };
+    let message = "the model's server sent a part of its answer that does not read";
+    read.map(Some).ok_or_else(|| Failure { retryable: true, ..Failure::of(Cause::Protocol, message) })
 }
 
 impl Answer {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::LlmSetup;
-use super::answer::{Answer, Piece};
+use super::answer::{Answer, Piece, event};
 use super::conversation::{Message, Said};
 use super::http::failure_of_event;
 use crate::harness::Failure;
@@ -68,10 +68,7 @@ fn content(message: &Message) -> (&'static str, Value) {
 
 /// Takes one event of an answer.
 pub(super) fn hear(answer: &mut Answer, data: &str) -> Result<Vec<Piece>, Failure> {
-    let Ok(event) = serde_json::from_str::<Value>(data) else {
-        // Something that nobody here knows costs no answer.
-        return Ok(Vec::new());
-    };
+    let Some(event) = event(data)? else { return Ok(Vec::new()) };
     let place = event["index"].as_u64().unwrap_or_default();
     let mut piece = None;
     match event["type"].as_str().unwrap_or_default() {

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::{Api, LlmSetup, anthropic, openai};
+use crate::harness::bounds::is_simple;
 use crate::harness::{Failure, ToolOutput};
+use crate::limits::AGENT_VALUES_MAX;
 use crate::limits::LLM_CONVERSATION_BYTES_MAX;
 
 /// One contribution.
@@ -173,6 +175,9 @@ fn output_of(call: &Called, outputs: &[ToolOutput]) -> ToolOutput {
 fn arguments(text: &str) -> Result<Value, (String, String)> {
     if text.trim().is_empty() {
         return Ok(json!({}));
+    }
+    if !is_simple(text.as_bytes()) {
+        return Err((String::new(), format!("of more than {AGENT_VALUES_MAX} values")));
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(Value::Object(object)),

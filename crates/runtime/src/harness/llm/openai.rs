@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::LlmSetup;
-use super::answer::{Answer, Piece};
+use super::answer::{Answer, Piece, event};
 use super::conversation::{Message, Said};
 use super::http::failure_of_event;
 use crate::harness::Failure;
@@ -72,10 +72,7 @@ pub(super) fn hear(answer: &mut Answer, data: &str) -> Result<Vec<Piece>, Failur
         answer.is_whole = true;
         return Ok(Vec::new());
     }
-    let Ok(event) = serde_json::from_str::<Value>(data) else {
-        // Something that nobody here knows costs no answer.
-        return Ok(Vec::new());
-    };
+    let Some(event) = event(data)? else { return Ok(Vec::new()) };
     if event["error"].is_object() {
         return Err(failure_of_event(&event["error"]));
     }
