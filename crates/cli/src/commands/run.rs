@@ -83,7 +83,7 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         Ok(attempt) => attempt,
         Err(why) => match (is_held(&why), owner.crew.attempt(&task.id)) {
             // Whoever hands out work was quicker, and gave it to the same agent.
-            (true, Some(attempt)) => attempt,
+            (true, Some(attempt)) if *attempt.agent() == agent => attempt,
             _ => {
                 let error = not_started(why, &task);
                 return Err(match args.prompt {

@@ -105,6 +105,10 @@ impl Attempt {
         &self.bound
     }
 
+    pub fn agent(&self) -> &AgentName {
+        &self.agent
+    }
+
     pub fn session(&self) -> SessionId {
         self.session
     }

@@ -47,7 +47,8 @@ impl Seen {
             }
         })?;
         let mut view = live.map_or(view, |live| live.handle.view());
-        let is_cut = live.is_none() && snapshot.ended.is_none();
+        // Whoever owns the data directory has seen to those of the one before.
+        let is_cut = !ctx.is_served() && live.is_none() && snapshot.ended.is_none();
         if is_cut {
             // As whoever owns the data directory next is going to record it.
             let moment = Moment { now: clock::now(), seed: clock::random() };
@@ -80,7 +81,7 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
                 });
                 put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
                 put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
-                let is_cut = *state == StateKind::Stopped && snapshot.ended.is_none();
+                let is_cut = owner.is_none() && snapshot.ended.is_none();
                 put(&mut object, "cutShort", (is_cut || snapshot.is_cut_short).then_some(true.into()));
                 put(&mut object, "terminationInfo", termination(snapshot));
                 object
@@ -109,7 +110,7 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
         let end = match (&snapshot.ended, state) {
             (Some(data), _) => ending(data, &Stopped::on(&board, snapshot)),
             // Whoever owns the data directory next sees to it.
-            (None, StateKind::Stopped) => "cut short: its owner is gone".to_owned(),
+            (None, StateKind::Stopped) if owner.is_none() => "cut short: its owner is gone".to_owned(),
             (None, _) => String::new(),
         };
         table.row(vec![
