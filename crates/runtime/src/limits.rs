@@ -184,7 +184,7 @@ pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 << 10;
 pub const NOTIFY_COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Largest conversation with a model, in bytes of text. Beyond what any model takes.
-pub const LLM_CONVERSATION_BYTES_MAX: usize = 16 << 20;
+pub const LLM_CONVERSATION_BYTES_MAX: usize = 8 << 20;
 
 /// Largest answer of a model, in bytes, and the largest event of it.
 pub const LLM_ANSWER_BYTES_MAX: usize = 8 << 20;

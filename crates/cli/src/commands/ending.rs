@@ -54,23 +54,9 @@ impl Stopped {
     }
 }
 
-/// What was told of an end that is an error. That Baton ended an agent that can do nothing any more is not worth a word: it is the end of the message,
-/// and reads as if something else had gone wrong.
-pub(super) fn told(data: &SessionEndedData) -> Option<&str> {
-    let message = data.message.as_deref()?;
-    let signal = data.signal.as_ref().filter(|_| is_given_up(data));
-    let tail = signal.map(|signal| format!("; the agent was ended by {}", signal.name));
-    Some(tail.and_then(|tail| message.strip_suffix(&tail)).unwrap_or(message))
-}
-
-/// Whether Baton ended it, for something that the agent could do nothing about.
-fn is_given_up(data: &SessionEndedData) -> bool {
-    matches!(data.cause, Some(Cause::Quota | Cause::Auth))
-}
-
 /// How a session ended, in a line.
 pub(super) fn ending(data: &SessionEndedData, stopped: &Stopped) -> String {
-    if let Some(message) = told(data) {
+    if let Some(message) = &data.message {
         return printable(message);
     }
     match (data.reason, stopped) {

@@ -17,7 +17,7 @@ use baton_store::lock;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::ending::{Stopped, ending_lines, told};
+use super::ending::{Stopped, ending_lines};
 use super::follow::{Answers, Follower};
 use crate::commands::Ended;
 use crate::commands::house::House;
@@ -324,8 +324,7 @@ fn finish(
         let said = usize::from(end.why == data.message);
         ending_lines(data, &Stopped::Unknown).iter().skip(said).for_each(|line| ui.note(line));
     }
-    let told = end.termination.as_ref().filter(|data| data.message == end.why).and_then(told);
-    let why = told.or(end.why.as_deref()).map(|why| format!(": {}", printable(why))).unwrap_or_default();
+    let why = end.why.as_deref().map(|why| format!(": {}", printable(why))).unwrap_or_default();
     ui.line(&format!("{}{why}  ({took}{}){status}{until}", end.outcome.as_str(), cost(usage)))?;
     if !matches!(end.outcome, Outcome::Done | Outcome::Stopped | Outcome::Lost) {
         ui.hint(&format!("baton task show {task}"));

@@ -197,9 +197,12 @@ impl Ended {
             (None, _) | (_, ProcessEnd::NotSpawned(_)) => what,
             (Some(open), _) => format!("{what} {open}"),
         };
+        let is_given_up = matches!(self.cause, Some(Cause::Quota | Cause::Auth));
         data.message = Some(match &self.told {
             // Where there is no process, its end says nothing more.
             Some(told) if *process == ProcessEnd::Absent => told.clone(),
+            // Nor where it was given up for that: the signal was Baton's.
+            Some(told) if is_given_up && matches!(process, ProcessEnd::Signalled(_)) => told.clone(),
             Some(told) => format!("{told}; {what}"),
             None => what,
         });
@@ -277,6 +280,10 @@ mod tests {
         });
         assert_eq!(data.cause, Some(Cause::Quota));
         assert_eq!(data.message.as_deref(), Some("usage limit reached; the agent exited with code 1"));
+        let data = ended(ProcessEnd::Signalled(15), |e| {
+            (e.cause, e.told) = (Some(Cause::Quota), Some("usage limit reached".into()));
+        });
+        assert_eq!(data.message.as_deref(), Some("usage limit reached"));
     }
 
     #[test]
