@@ -54,6 +54,11 @@ impl Stopped {
     }
 }
 
+/// Whether Baton ended an agent because it could do nothing any more: then the signal was Baton's, and says nothing.
+fn is_given_up(data: &SessionEndedData) -> bool {
+    matches!(data.cause, Some(Cause::Quota | Cause::Auth))
+}
+
 /// How a session ended, in a line.
 pub(super) fn ending(data: &SessionEndedData, stopped: &Stopped) -> String {
     if let Some(message) = &data.message {
