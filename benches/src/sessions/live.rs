@@ -150,6 +150,7 @@ impl Live {
                         assert_eq!(value["payload"]["text"], pieces[heard], "in the order of the agent");
                         heard += 1;
                     }
+                    Some("metadata") => {}
                     Some("completed") => is_over = true,
                     other => panic!("an event that was not expected: {other:?}"),
                 }
