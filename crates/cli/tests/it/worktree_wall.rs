@@ -250,7 +250,7 @@ fn tools_commit_in_a_worktree_and_leave_the_repository_s_settings_alone() {
         "git config filter.x.smudge evil",
         "echo x >> \"$(git rev-parse --git-common-dir)/config\"",
         "echo x > \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"",
-        "mv \"$(git rev-parse --git-common-dir)/config\" elsewhere",
+        "rm -f \"$(git rev-parse --git-common-dir)/config\"",
     ] {
         let ran = run("bash", json!({"command": script}));
         assert!(ran.is_error, "{script}: {ran:?}");
