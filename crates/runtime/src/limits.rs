@@ -120,8 +120,14 @@ pub const SESSIONS_LOOKED_AT: usize = 256;
 /// How much longer than its request a model's session waits: a server may ask for as much before another attempt.
 pub const LLM_SLACK: Duration = Duration::from_secs(60);
 
-/// How long one call of git for a worktree may take.
+/// How long git may take to make a worktree or to remove one: all of its files are written.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long any other call of git for a worktree may take. Whoever hands out work waits for some of them.
+pub const GIT_LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a task is not handed out again after its worktree could not be made: what is wrong there does not mend itself, and others wait meanwhile.
+pub const WORKTREE_PAUSE: Duration = Duration::from_secs(300);
 
 /// How often what outlived Baton is looked for anew. What starts itself again faster than this is beyond a signal.
 pub const LEFTOVER_ROUNDS_MAX: usize = 3;

@@ -391,6 +391,27 @@ fn each_task_gets_a_worktree_of_its_own_that_keeps_unsaved_work() {
 }
 
 #[test]
+fn a_repository_that_git_would_wait_for_holds_up_nobody_else() {
+    let home = Home::new().with_env("BATON_SCHEDULER_MAX_CONCURRENT", "1");
+    let sh = |script: &str| {
+        let done = Command::new("sh").args(["-c", script]).current_dir(home.work()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    sh("git init -q && git -c user.email=a@example.org -c user.name=A commit -q --allow-empty -m a");
+    sh("rm .git/config && mkfifo .git/config");
+    configure(&home, "[agents.apart]\nharness = \"mock\"\nworkspace = \"worktree\"\n[agents.mock]\n");
+    let serving = Serving::start(&home);
+    let stuck = new_task(&home, &["complete done", "--agent", "apart", "--ready"]);
+    let other = new_task(&home, &["complete done", "--agent", "mock", "--ready"]);
+    let began = std::time::Instant::now();
+    until("the other is worked on", || home.status(&other) == "review");
+    assert_eq!(home.status(&stuck), "ready");
+    let said = serving.stop();
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!(said.matches("is not a regular file").count(), 1, "{said}");
+}
+
+#[test]
 fn a_model_commits_in_its_worktree_and_reads_of_the_home_what_is_configured() {
     let home = Home::new().with_env("BATON_SESSION_HOME_READ", "shown");
     for name in ["shown", "hidden"] {

@@ -1,6 +1,8 @@
 //! The wall around what tools run, with the real binary between: what a program may not do it cannot do.
 
 use std::fs;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use baton_core::session::ToolCall;
 use baton_runtime::tools::{ToolRan, ToolRunner, ToolSettings, Walled, wall_report};
 use serde_json::json;
+
+use crate::support::terminal;
 
 /// A workspace with a data directory in it, a state directory beside it, and a home.
 struct Place {
@@ -66,6 +70,11 @@ impl Place {
         let ran = self.bash(script);
         assert!(ran.is_error && ran.failed.is_none() && !ran.output.contains("SECRET"), "{script}: {ran:?}");
     }
+}
+
+/// Whether namespaces are to be had: without, the names in the data directory are seen.
+fn has_own_view(place: &Place) -> bool {
+    !place.bash("ls -A .baton").output.contains("events")
 }
 
 /// Nothing to see where the kernel has nothing to offer.
@@ -153,14 +162,76 @@ fn the_data_directory_in_the_workspace_is_out_of_sight() {
 #[test]
 fn new_names_can_be_made_beside_the_data_directory_where_it_can_be_covered() {
     let place = Place::new();
-    // Without namespaces the names in it are seen, and then nothing new can be made beside it.
-    if !is_walled() || place.bash("ls -A .baton").output.contains("events") {
+    // Without namespaces nothing new can be made beside it.
+    if !is_walled() || !has_own_view(&place) {
         return;
     }
     place.works("echo new > file && mkdir d && mv file d && cat d/file && rm -r d && ls -la");
     assert_eq!(place.works("ls -A"), ".baton\nsrc\n");
     // What is covered is not even there: Landlock alone would let its sockets be spoken to.
     place.fails(&format!("test -e {}", place.at("state/key").display()));
+}
+
+#[test]
+fn a_person_s_terminal_is_neither_read_nor_written() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    let (_ours, theirs) = terminal();
+    let name = fs::read_link(format!("/proc/self/fd/{}", theirs.as_raw_fd())).unwrap();
+    let denied = |path: &str| {
+        for script in [format!("echo x > {path}"), format!("head -c 1 {path}")] {
+            let ran = place.bash(&script);
+            let is_denied = ["Permission denied", "No such file"].iter().any(|why| ran.output.contains(why));
+            assert!(ran.is_error && is_denied, "{script}: {ran:?}");
+        }
+    };
+    denied(&name.display().to_string());
+    denied("/dev/tty");
+    denied("/dev/console");
+    place.works("ls /dev && echo x > /dev/null && echo x | cat /dev/stdin && cat <(echo x)");
+}
+
+#[test]
+fn a_program_has_terminals_of_its_own_where_it_has_a_view_of_its_own() {
+    let place = Place::new();
+    let has_script = || !place.bash("command -v script").is_error;
+    if !is_walled() || !has_own_view(&place) || !has_script() {
+        return;
+    }
+    assert_eq!(place.works("ls /dev/pts"), "ptmx\n");
+    let said = place.works("script -qec 'tty; test -t 0 && echo yes' /dev/null </dev/null");
+    assert_eq!(said.replace('\r', ""), "/dev/pts/0\nyes\n");
+}
+
+#[test]
+fn modes_owners_and_times_outside_stay_as_they_are() {
+    let place = Place::new();
+    if !is_walled() || !has_own_view(&place) {
+        return;
+    }
+    let outside = place.dir.path().display();
+    let stamps = |name: &str| {
+        let found = fs::metadata(place.at(name)).unwrap();
+        (found.mode(), found.uid(), found.gid(), found.mtime(), found.ctime())
+    };
+    let names = ["secret", "home", "home/readable/file", "state"];
+    let before = names.map(stamps);
+    for name in names {
+        for what in ["chmod 0777", "chown $(id -u)", "chgrp $(id -g)", "touch -d 1999-01-01", "touch"] {
+            place.fails(&format!("{what} {outside}/{name}"));
+        }
+    }
+    place.fails(&format!("chmod 0700 {outside}"));
+    place.fails("chmod 0666 /dev/null");
+    assert_eq!(names.map(stamps), before);
+    // Inside, all of it works, by whatever name.
+    place.works(
+        "chmod 0700 src/a && touch -d 1999-01-01 src/a src . && touch $PWD/src/b && mv src/b . && rm b",
+    );
+    place.works("touch $TMPDIR/x && chmod 0600 $TMPDIR/x && mv $TMPDIR/x src/ && mv src/x $HOME/ && rm ~/x");
+    assert_eq!(place.works("cd src && pwd -P"), format!("{}\n", place.at("work/src").display()));
 }
 
 #[test]

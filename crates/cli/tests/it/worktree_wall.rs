@@ -66,8 +66,8 @@ impl Place {
         let (outside, inside) = (self.at("outside").display().to_string(), self.at("project/.git"));
         let (key, inside) = (self.at("project/.baton/key"), inside.display());
         let script = format!(
-            "#!/bin/sh\necho x 2>/dev/null >{outside}-{name}\ncat {key} >{inside}/stolen-{name} 2>/dev/null\n\
-             echo x >{inside}/ran-{name}\n{then}\n",
+            "#!/bin/sh\nfor at in {inside} \"$GIT_DIR\"; do\ncat {key} >$at/stolen-{name}\necho x >$at/ran-{name}\ndone 2>/dev/null\n\
+             (echo x >{outside}-{name}) 2>/dev/null\n{then}\n",
             key = key.display(),
         );
         let path = self.at(&format!("project/{name}.sh"));
@@ -75,12 +75,12 @@ impl Place {
         format!("sh {}", path.display())
     }
 
-    /// It ran, and it was held.
+    /// It ran, and it was held: what it wrote is in this directory of the repository.
     #[track_caller]
-    fn assert_held(&self, name: &str) {
-        assert!(self.at(&format!("project/.git/ran-{name}")).exists(), "{name} did not run");
+    fn assert_held(&self, name: &str, dir: &str) {
+        assert!(self.at(&format!("{dir}/ran-{name}")).exists(), "{name} did not run");
         assert!(!self.at(&format!("outside-{name}")).exists(), "{name} wrote outside");
-        let stolen = fs::read_to_string(self.at(&format!("project/.git/stolen-{name}"))).unwrap_or_default();
+        let stolen = fs::read_to_string(self.at(&format!("{dir}/stolen-{name}"))).unwrap_or_default();
         assert_eq!(stolen, "", "{name} read what is Baton's");
     }
 }
@@ -95,13 +95,15 @@ fn filters_that_a_repository_names_run_behind_the_wall() {
     place.configure("filter.x.clean", &place.trap("clean", "exec cat"));
     let path = place.trees.open(&id()).unwrap();
     assert_eq!(fs::read_to_string(path.join("a.txt")).unwrap(), "a\n");
-    place.assert_held("smudge");
+    place.assert_held("smudge", "project/.git");
     // Another size, or the index alone would answer.
     fs::write(path.join("a.txt"), "b\n").unwrap();
     fs::File::open(path.join("a.txt")).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let kept = place.trees.close(&id()).unwrap();
     assert!(matches!(&kept, Removed::Kept(why) if why.contains("not committed")), "{kept:?}");
-    place.assert_held("clean");
+    // To look at a worktree nothing of the repository is written but what is that worktree's own.
+    place.assert_held("clean", &format!("project/.git/worktrees/{}", id()));
+    assert!(!place.at("project/.git/ran-clean").exists());
 }
 
 #[test]
@@ -128,6 +130,45 @@ fn a_worktree_that_a_filter_swaps_for_a_link_is_refused_and_nothing_lives_on() {
 }
 
 #[test]
+fn a_repository_that_an_agent_put_in_the_place_of_a_worktree_s_own_is_not_asked() {
+    if !is_walled() {
+        return;
+    }
+    let place = Place::new();
+    let path = place.trees.open(&id()).unwrap();
+    let link = fs::read_to_string(path.join(".git")).unwrap();
+    let hook = place.at("project/.git/hooks/post-checkout");
+    let evil = format!("sh -c 'echo x > {}; cat'", hook.display());
+    let attributes = |git_dir: &Path| {
+        fs::create_dir_all(git_dir.join("info")).unwrap();
+        fs::write(git_dir.join("info/attributes"), "* filter=evil\n").unwrap();
+    };
+    fs::remove_file(path.join(".git")).unwrap();
+    git(&path, &["init", "-q", "."]);
+    git(&path, &["add", "."]);
+    git(&path, &["commit", "-q", "-m", "x"]);
+    git(&path, &["config", "filter.evil.clean", &evil]);
+    attributes(&path.join(".git"));
+    fs::write(path.join("a.txt"), "another size\n").unwrap();
+    let kept = place.trees.close(&id()).unwrap();
+    assert!(matches!(&kept, Removed::Kept(why) if why.contains("is not the repository's")), "{kept:?}");
+    place.trees.open(&id()).unwrap_err();
+    // A directory of its own that it may write says that something else is shared.
+    let own = PathBuf::from(link.trim().strip_prefix("gitdir: ").unwrap());
+    fs::rename(path.join(".git"), place.at("another")).unwrap();
+    fs::write(path.join(".git"), link).unwrap();
+    fs::write(own.join("commondir"), place.at("another").display().to_string()).unwrap();
+    let kept = place.trees.close(&id()).unwrap();
+    assert!(matches!(&kept, Removed::Kept(why) if why.contains("is not the repository's")), "{kept:?}");
+    // What looks at a genuine one writes no hooks either.
+    fs::write(own.join("commondir"), "../..\n").unwrap();
+    place.configure("filter.x.clean", &evil);
+    let kept = place.trees.close(&id()).unwrap();
+    assert!(matches!(&kept, Removed::Kept(why) if why.contains("not committed")), "{kept:?}");
+    assert!(!hook.exists(), "its filter has written the repository");
+}
+
+#[test]
 fn a_remote_that_is_asked_for_what_is_missing_is_asked_behind_the_wall() {
     if !is_walled() {
         return;
@@ -143,7 +184,7 @@ fn a_remote_that_is_asked_for_what_is_missing_is_asked_behind_the_wall() {
     let (first, rest) = blob.trim().split_at(2);
     fs::remove_file(project.join(".git/objects").join(first).join(rest)).unwrap();
     place.trees.open(&id()).unwrap_err();
-    place.assert_held("uploadpack");
+    place.assert_held("uploadpack", "project/.git");
 }
 
 #[test]
@@ -209,7 +250,7 @@ fn tools_commit_in_a_worktree_and_leave_the_repository_s_settings_alone() {
         "git config filter.x.smudge evil",
         "echo x >> \"$(git rev-parse --git-common-dir)/config\"",
         "echo x > \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"",
-        "mv \"$(git rev-parse --git-common-dir)/refs\" elsewhere",
+        "rm -f \"$(git rev-parse --git-common-dir)/config\"",
     ] {
         let ran = run("bash", json!({"command": script}));
         assert!(ran.is_error, "{script}: {ran:?}");

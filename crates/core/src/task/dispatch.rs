@@ -1,6 +1,6 @@
 //! Who should take which task next: by priority, then age, under limits. Decides nothing: a claim does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Board, Status, Task};
 use crate::ids::{AgentName, TaskId};
@@ -27,6 +27,8 @@ pub struct Load {
     pub running: BTreeMap<AgentName, usize>,
     /// Whether somebody works in the shared workspace.
     pub is_shared_taken: bool,
+    /// Tasks that could not be begun a moment ago. They take nobody's place meanwhile.
+    pub set_aside: BTreeSet<TaskId>,
 }
 
 /// A task for an agent.
@@ -41,8 +43,8 @@ impl Board {
     pub fn dispatch(&self, agents: &[Willing], load: &Load, now: Timestamp) -> Vec<Assignment> {
         let mut running = load.running.clone();
         let mut free = load.max_concurrent.saturating_sub(running.values().sum());
-        let mut ready: Vec<&Task> =
-            self.with_status(Status::Ready).filter(|task| self.is_due(task, now)).collect();
+        let may_start = |task: &&Task| self.is_due(task, now) && !load.set_aside.contains(&task.id);
+        let mut ready: Vec<&Task> = self.with_status(Status::Ready).filter(may_start).collect();
         ready.sort_by(|a, b| (a.priority, a.created_at, &a.id).cmp(&(b.priority, b.created_at, &b.id)));
         let mut is_shared_taken = load.is_shared_taken;
         let mut out = Vec::new();
@@ -133,6 +135,14 @@ mod tests {
     }
 
     #[test]
+    fn what_was_set_aside_takes_nobody_s_place() {
+        let board = board(vec![new("a", Priority::Critical), new("b", Priority::Normal)]);
+        let first = board.dispatch(&[agent("x", &[], 1)], &load(1), at(1_000_000)).remove(0).task;
+        let load = Load { set_aside: BTreeSet::from([first]), ..load(1) };
+        check(&board, &[agent("x", &[], 1)], &load, &[("b", "x")]);
+    }
+
+    #[test]
     fn the_most_urgent_goes_first_and_among_equals_the_oldest() {
         let tasks = vec![
             new("a", Priority::Normal),
@@ -170,12 +180,7 @@ mod tests {
         let tasks = vec![new("a", Priority::Normal), new("b", Priority::Normal), new("c", Priority::Normal)];
         let agents = [agent("x", &[], 2), agent("y", &[], 2)];
         let running = BTreeMap::from([("x".parse().unwrap(), 2), ("y".parse().unwrap(), 1)]);
-        check(
-            &board(tasks.clone()),
-            &agents,
-            &Load { max_concurrent: 9, running: running.clone(), is_shared_taken: false },
-            &[("a", "y")],
-        );
+        check(&board(tasks.clone()), &agents, &Load { running: running.clone(), ..load(9) }, &[("a", "y")]);
         check(&board(tasks), &agents, &Load { max_concurrent: 3, running, ..Load::default() }, &[]);
     }
 

@@ -1,10 +1,13 @@
 //! Where the repository of a work tree is: found by reading, without git, and believed only where it cannot have been made up.
 //!
 //! Agents write what is in a work tree, also the file `.git` that names another place. Such a place counts only if it names the work tree in turn:
-//! whoever could write that can write there anyway.
+//! whoever could write that can write there anyway. What it says is shared must be where it lies.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 /// The repository of a work tree, by real names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +25,6 @@ const SHARED: &[&str] = &["objects", "refs", "logs", "reftable", "lfs"];
 const LINK_BYTES_MAX: u64 = 8 << 10;
 
 impl GitDirs {
-    /// The repository of this directory, or of the nearest one above that has one.
-    pub(crate) fn find(dir: &Path) -> Option<GitDirs> {
-        let dir = dir.canonicalize().ok()?;
-        let work = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())?;
-        GitDirs::of(work)
-    }
-
     /// The repository of this work tree itself.
     pub(crate) fn of(work: &Path) -> Option<GitDirs> {
         let here = work.canonicalize().ok()?.join(".git");
@@ -42,7 +38,8 @@ impl GitDirs {
         let own = named(work, read(&here)?.strip_prefix("gitdir:")?)?;
         let back = named(&own, &read(&own.join("gitdir"))?)?;
         let (parent, common) = (own.parent()?, own.parent()?.parent()?.to_owned());
-        let is_linked = back == here && parent.file_name().is_some_and(|name| name == "worktrees");
+        let shares = named(&own, &read(&own.join("commondir"))?)? == common;
+        let is_linked = back == here && shares && parent.file_name().is_some_and(|name| name == "worktrees");
         is_linked.then_some(GitDirs { own, common })
     }
 
@@ -63,13 +60,20 @@ fn named(dir: &Path, text: &str) -> Option<PathBuf> {
     dir.join(text.trim()).canonicalize().ok()
 }
 
-fn read(path: &Path) -> Option<String> {
-    let found = path.symlink_metadata().ok()?;
-    (found.is_file() && found.len() <= LINK_BYTES_MAX).then(|| fs::read_to_string(path).ok())?
+/// A short file as text. Nothing is waited for: a pipe in its place is no file.
+pub(crate) fn read(path: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let found = file.metadata().ok()?;
+    let mut text = String::new();
+    let is_read = || file.take(LINK_BYTES_MAX).read_to_string(&mut text).is_ok();
+    (found.is_file() && found.len() <= LINK_BYTES_MAX).then(is_read)?.then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -82,7 +86,7 @@ mod tests {
         }
         let of = |name: &str| GitDirs::of(&at(name));
         let main = GitDirs { own: at("main/.git"), common: at("main/.git") };
-        assert_eq!((of("main"), GitDirs::find(&at("main/src"))), (Some(main.clone()), Some(main)));
+        assert_eq!(of("main"), Some(main));
         assert_eq!((of("main/src"), of("one")), (None, None));
         let points = |name: &str, to: &str| fs::write(at(name), format!("gitdir: {}\n", at(to).display()));
         points("one/.git", "main/.git/worktrees/one").unwrap();
@@ -90,6 +94,12 @@ mod tests {
         let back =
             |to: &str| fs::write(at("main/.git/worktrees/one/gitdir"), format!("{}\n", at(to).display()));
         back("one/.git").unwrap();
+        let shares = |what: &str| fs::write(at("main/.git/worktrees/one/commondir"), what);
+        for what in ["", "/", ".."] {
+            shares(what).unwrap();
+            assert_eq!(of("one"), None, "something else is shared: {what:?}");
+        }
+        shares("../..\n").unwrap();
         let one = GitDirs { own: at("main/.git/worktrees/one"), common: at("main/.git") };
         assert_eq!(of("one"), Some(one));
         // Another's work tree, another's repository, and a link.

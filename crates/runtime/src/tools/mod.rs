@@ -11,6 +11,7 @@ mod definitions;
 mod files;
 mod find;
 pub(crate) mod git_dirs;
+mod mounts;
 mod output;
 mod patch;
 mod root;

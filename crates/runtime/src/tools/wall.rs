@@ -9,17 +9,16 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, Scope,
 };
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use serde_json::{Value, json};
 
+use super::mounts::{self, Terminals};
 use crate::process::Command;
 
 /// What tells Baton's binary to put up a wall and become a program: the word, the wall, the program, its arguments.
@@ -45,23 +44,16 @@ const SYSTEM: &[&str] = &[
     "/opt",
     "/nix",
     "/proc",
-    "/dev",
     "/run/systemd/resolve",
     "/sys/devices/system/cpu",
     "/sys/fs/cgroup",
 ];
 
-/// What belongs to nobody and may be written.
-const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+/// What belongs to nobody and may be written. A person's terminal is not among it: it has what they type, and obeys what is written to it.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// What makes terminals, and those that it made: where they are the program's own.
+const TERMINALS: &[&str] = &["/dev/ptmx", mounts::TERMINALS];
 
 /// What stands around programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,9 +172,9 @@ pub fn enter(wall: &Wall) -> Result<(), String> {
         }
     }
     // Also what lies elsewhere: Landlock says nothing about sockets, and where there is nothing there is none.
-    let is_covered = own.is_empty() || cover(&own).is_ok();
+    let arranged = mounts::arrange(&wall.write, &own);
     give_up_privileges();
-    let left: &[PathBuf] = if is_covered { &[] } else { &own };
+    let left: &[PathBuf] = if arranged.is_ok() { &[] } else { &own };
     let all = AccessFs::from_all(NEWEST);
     // Devices are nobody's to make.
     let work = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -202,7 +194,10 @@ pub fn enter(wall: &Wall) -> Result<(), String> {
             }
         }
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
-        for path in DEVICES {
+        // Their names may be read, no more.
+        rules = allow(rules, PathFd::new("/dev").ok(), AccessFs::ReadDir.into())?;
+        let terminals = if matches!(arranged, Ok(Terminals::Own)) { TERMINALS } else { &[] };
+        for path in DEVICES.iter().chain(terminals) {
             rules = allow(rules, PathFd::new(path).ok(), device)?;
         }
         rules.restrict_self()
@@ -224,7 +219,7 @@ fn allow(
 }
 
 /// Opens what has exactly this name. A link that somebody put on the way meanwhile would have the wall stand around something else.
-fn opened_as_named(path: &Path) -> Option<PathFd> {
+pub(super) fn opened_as_named(path: &Path) -> Option<PathFd> {
     let opened = PathFd::new(path).ok()?;
     let name = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd())).ok()?;
     (name == path).then_some(opened)
@@ -248,30 +243,6 @@ fn without(path: &Path, rights: BitFlags<AccessFs>, own: &[PathBuf]) -> Vec<(Pat
     found
 }
 
-/// Puts an empty directory over each of these, for this process and what it starts.
-fn cover(hidden: &[PathBuf]) -> std::io::Result<()> {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    if unshare(UnshareFlags::NEWNS).is_err() {
-        // Without privileges: first a namespace in which this user has them, as itself.
-        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-        std::fs::write("/proc/self/setgroups", "deny")?;
-        std::fs::write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
-        std::fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
-    }
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    for path in hidden {
-        let before = std::fs::metadata(path)?;
-        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("none", path.as_path(), "tmpfs", flags, Some(c"size=4k,mode=0555"))?;
-        // Believed only once it is seen.
-        let after = std::fs::metadata(path)?;
-        if (before.dev(), before.ino()) == (after.dev(), after.ino()) {
-            return Err(std::io::ErrorKind::Other.into());
-        }
-    }
-    Ok(())
-}
-
 /// What root keeps for the program: what it does with its own files. The rest would lead around the wall, such as reading other processes' memory.
 fn give_up_privileges() {
     let kept = CapabilitySet::CHOWN
@@ -286,14 +257,6 @@ fn give_up_privileges() {
         // Whoever may not give one up has none.
         let _ = remove_capability_from_bounding_set(capability);
     }
-}
-
-#[expect(
-    deprecated,
-    reason = "what makes it unsafe is a table of descriptors of one's own, which is not asked for"
-)]
-fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
-    rustix::thread::unshare(flags)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod worktree;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use baton_core::ids::{AgentName, SessionId, TaskId};
 use baton_core::protocol::scan::Found;
@@ -17,7 +18,7 @@ use baton_core::task::dispatch::{Assignment, Load, Willing};
 
 use crate::dispatch::Dispatcher;
 use crate::engine::{Engine, Fault};
-use crate::limits::NOTICES_MAX;
+use crate::limits::{NOTICES_MAX, WORKTREE_PAUSE};
 use crate::occupancy::{Occupancy, WorkspaceGuard};
 use crate::scheduler::Wake;
 use crate::session::{Ask, Begin, Bound, Broker, NotBegun, Signals, token};
@@ -43,6 +44,8 @@ pub struct Crew {
     /// Held by whoever begins something.
     turn: Mutex<()>,
     notices: Mutex<Vec<String>>,
+    /// Tasks whose worktree could not be made, and when that was. They are not handed out for a while; a person may begin one at any time.
+    without_place: Mutex<BTreeMap<TaskId, Instant>>,
 }
 
 /// Why no attempt began.
@@ -85,6 +88,7 @@ impl Crew {
             attempts: Mutex::default(),
             turn: Mutex::default(),
             notices: Mutex::default(),
+            without_place: Mutex::default(),
         })
     }
 
@@ -222,6 +226,10 @@ impl Crew {
         }
     }
 
+    fn without_place(&self) -> MutexGuard<'_, BTreeMap<TaskId, Instant>> {
+        self.without_place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn attempts(&self) -> MutexGuard<'_, BTreeMap<TaskId, Arc<Attempt>>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,7 +248,11 @@ impl Dispatcher for Arc<Crew> {
     }
 
     fn load(&self) -> Load {
-        Load { is_shared_taken: self.workspace.who().is_some(), ..self.broker.load(self.max_concurrent) }
+        let mut without = self.without_place();
+        without.retain(|_, since| since.elapsed() < WORKTREE_PAUSE);
+        let set_aside = without.keys().cloned().collect();
+        let is_shared_taken = self.workspace.who().is_some();
+        Load { is_shared_taken, set_aside, ..self.broker.load(self.max_concurrent) }
     }
 
     fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {
@@ -251,6 +263,9 @@ impl Dispatcher for Arc<Crew> {
             Err(NotStarted::Fault(Fault::Refused(_)) | NotStarted::Occupied { .. }) => Ok(false),
             Err(NotStarted::Fault(fault)) => Err(fault),
             Err(why) => {
+                if let NotStarted::Worktree { task, .. } = &why {
+                    self.without_place().insert(task.clone(), Instant::now());
+                }
                 self.notice(format!("{}: {why}", assignment.task));
                 Ok(false)
             }

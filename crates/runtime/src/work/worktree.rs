@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use baton_core::TaskId;
 
-use crate::limits::GIT_TIMEOUT;
-use crate::process::{Command, Ended, end_leftovers};
+use crate::limits::{GIT_LOOK_TIMEOUT, GIT_TIMEOUT};
+use crate::process::{Command, Ended, end_leftovers, short};
 use crate::tools::Walling;
-use crate::tools::git_dirs::GitDirs;
+use crate::tools::git_dirs::{self, GitDirs};
 use crate::tools::random;
 use crate::tools::wall::Wall;
 
@@ -19,6 +19,22 @@ use crate::tools::wall::Wall;
 /// behind the wall; what is easily left out is left out.
 const UNHOOKED: &[&str] =
     &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"];
+
+/// What git reads first. Where an agent has put a pipe instead, git waits for whoever writes to it.
+const READ_FIRST: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "index",
+    "info/attributes",
+    "info/exclude",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "packed-refs",
+    "shallow",
+];
 
 /// The variable that everything has which one call of git starts.
 const CALL_VARIABLE: &str = "BATON_GIT_CALL";
@@ -33,6 +49,17 @@ pub struct Worktrees {
     dir: PathBuf,
     /// What stands around git; without it nothing does.
     walling: Option<Walling>,
+}
+
+/// What a call of git is for, and so what it may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// To see how things are. What is run for that writes nothing of the repository but what is the worktree's own.
+    Looking,
+    /// To change what the repository knows.
+    Changing,
+    /// To make a worktree or to remove one, which takes its time.
+    Moving,
 }
 
 /// What became of a worktree that is not needed any more.
@@ -86,46 +113,65 @@ impl Worktrees {
         let path = self.path(task);
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
         if self.has(task) {
-            if !is_half_made(&path) {
-                return genuine(path);
+            if !is_half_made(&self.known(&path)?) {
+                return Ok(path);
             }
             // Nobody has worked in it.
-            self.git(&["worktree", "remove", "-f", "-f", "--", &shown])?;
+            self.git(For::Moving, &["worktree", "remove", "-f", "-f", "--", &shown])?;
         }
         // A folder that somebody removed by hand is still known to git.
-        self.git(&["worktree", "prune"])?;
+        self.git(For::Changing, &["worktree", "prune"])?;
         std::fs::create_dir_all(&self.dir)?;
-        let has_branch =
-            self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
+        let name = format!("refs/heads/{branch}");
+        let has_branch = self.git(For::Looking, &["rev-parse", "--verify", "--quiet", &name]).is_ok();
         match has_branch {
-            true => self.git(&["worktree", "add", "--", &shown, &branch])?,
-            false => self.git(&["worktree", "add", "-b", &branch, "--", &shown])?,
+            true => self.git(For::Moving, &["worktree", "add", "--", &shown, &branch])?,
+            false => self.git(For::Moving, &["worktree", "add", "-b", &branch, "--", &shown])?,
         };
-        genuine(path)
+        // What git ran could write here.
+        self.known(&path)?;
+        Ok(path)
     }
 
     /// Removes the worktree of a task that is done, and its branch, where everything in it is committed and merged.
     pub fn close(&self, task: &TaskId) -> io::Result<Removed> {
         let path = self.path(task);
-        if !path.join(".git").exists() {
+        if !self.has(task) {
             return Ok(Removed::None);
         }
         let (shown, branch) = (path.display().to_string(), Self::branch(task));
-        let status =
-            self.git_in(&path, &["status", "--porcelain", "--untracked-files=all", "--ignored=no"])?;
-        if !status.trim().is_empty() {
-            return Ok(Removed::Kept(format!("{shown} has work that is not committed")));
+        let dirs = match self.known(&path) {
+            Ok(dirs) => dirs,
+            Err(why) => return Ok(Removed::Kept(format!("its worktree stays: {why}"))),
+        };
+        let look = |words: &[&str]| self.git_in(&path, &dirs, For::Looking, words);
+        // What is committed in a part that is a repository of its own is nowhere else.
+        let has_parts = look(&["ls-files", "--stage"])?.lines().any(|line| line.starts_with("160000 "));
+        if has_parts || dirs.own.join("modules").symlink_metadata().is_ok() {
+            return Ok(Removed::Kept(format!("{shown} has submodules")));
+        }
+        let unsaved = || {
+            let all = ["--untracked-files=all", "--ignored=no", "--ignore-submodules=none"];
+            let status = look(&[&["status", "--porcelain"], &all[..]].concat())?;
+            Ok::<_, io::Error>(!status.trim().is_empty())
+        };
+        let not_committed = || Removed::Kept(format!("{shown} has work that is not committed"));
+        if unsaved()? {
+            return Ok(not_committed());
         }
         // What is checked out there need not be the task's branch.
-        let head = self.git_in(&path, &["rev-parse", "--verify", "HEAD"])?;
+        let head = look(&["rev-parse", "--verify", "HEAD"])?;
         for commit in [branch.as_str(), head.trim()] {
-            if self.git(&["merge-base", "--is-ancestor", commit, "HEAD"]).is_err() {
+            if self.git(For::Looking, &["merge-base", "--is-ancestor", commit, "HEAD"]).is_err() {
                 return Ok(Removed::Kept(format!("{commit} is not merged; its worktree is {shown}")));
             }
         }
-        // Without force: git looks once more.
-        self.git(&["worktree", "remove", "--", &shown])?;
-        self.git(&["branch", "-d", "--", &branch])?;
+        // Once more, as git itself would, but not by the `.git` that somebody may have put there meanwhile. One that is locked stays, also by force.
+        if unsaved()? {
+            return Ok(not_committed());
+        }
+        self.git(For::Moving, &["worktree", "remove", "--force", "--", &shown])?;
+        self.git(For::Changing, &["branch", "-d", "--", &branch])?;
         Ok(Removed::Yes)
     }
 
@@ -140,35 +186,68 @@ impl Worktrees {
         }
     }
 
-    fn git(&self, words: &[&str]) -> io::Result<String> {
-        self.git_in(&self.repository, words)
+    /// The repository's own directories.
+    fn dirs(&self) -> io::Result<GitDirs> {
+        GitDirs::of(&self.repository).ok_or_else(|| {
+            let shown = self.repository.display();
+            let what = "a directory .git in it or above, or that of a worktree";
+            io::Error::other(format!("{shown} has no repository of git that knows it: {what}"))
+        })
     }
 
-    fn git_in(&self, dir: &Path, words: &[&str]) -> io::Result<String> {
-        let words = ["git"].iter().chain(UNHOOKED).chain(words).map(|word| (*word).to_owned()).collect();
-        let mut command = Command::new(words, dir, GIT_TIMEOUT);
+    /// The directories of a worktree that is where its name says, and this repository's. Agents write there: a link in its place would have somebody work
+    /// elsewhere, and another repository would have git do what that is configured with.
+    fn known(&self, path: &Path) -> io::Result<GitDirs> {
+        let shown = path.display();
+        if !path.symlink_metadata()?.is_dir() {
+            return Err(io::Error::other(format!("{shown} is not a directory")));
+        }
+        let common = self.dirs()?.common;
+        GitDirs::of(path)
+            .filter(|dirs| dirs.is_linked() && dirs.common == common)
+            .ok_or_else(|| io::Error::other(format!("{shown}: its .git is not the repository's")))
+    }
+
+    fn git(&self, purpose: For, words: &[&str]) -> io::Result<String> {
+        self.git_in(&self.repository, &self.dirs()?, purpose, words)
+    }
+
+    /// Runs git in a work tree, with the directories that were found to be its own: what lies there since is not asked.
+    fn git_in(&self, tree: &Path, dirs: &GitDirs, purpose: For, words: &[&str]) -> io::Result<String> {
+        are_files(&dirs.common)?;
+        are_files(&dirs.own)?;
+        let first = ["git", "--no-optional-locks"];
+        let words = first.iter().chain(UNHOOKED).chain(words).map(|word| (*word).to_owned()).collect();
+        let timeout = if purpose == For::Moving { GIT_TIMEOUT } else { GIT_LOOK_TIMEOUT };
+        let mut command = Command::new(words, tree, timeout);
         let home = Home::make()?;
         let shown = home.0.display().to_string();
-        let env = [
-            ("HOME", shown.as_str()),
-            ("TMPDIR", &shown),
-            ("XDG_CONFIG_HOME", &shown),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ASKPASS", "true"),
-            ("SSH_ASKPASS_REQUIRE", "never"),
-            (CALL_VARIABLE, &shown),
+        let text = |path: &Path| path.display().to_string();
+        let mut env = vec![
+            ("HOME", shown.clone()),
+            ("TMPDIR", shown.clone()),
+            ("XDG_CONFIG_HOME", shown.clone()),
+            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+            ("GIT_ASKPASS", "true".to_owned()),
+            ("SSH_ASKPASS_REQUIRE", "never".to_owned()),
+            ("GIT_DIR", text(&dirs.own)),
+            ("GIT_WORK_TREE", text(tree)),
+            (CALL_VARIABLE, shown.clone()),
         ];
-        command.env.extend(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        if dirs.is_linked() {
+            env.push(("GIT_COMMON_DIR", text(&dirs.common)));
+        }
+        command.env.extend(env.into_iter().map(|(name, value)| (name.to_owned(), value)));
         if let Some(Walling { myself, own }) = &self.walling {
-            let none = || {
-                let shown = self.repository.display();
-                let what = "a directory .git in it or above, or that of a worktree";
-                io::Error::other(format!("{shown} has no repository of git that knows it: {what}"))
-            };
-            let common = GitDirs::find(&self.repository).ok_or_else(none)?.common;
-            let write = vec![common, self.dir.clone(), home.0.clone()];
-            let wall = Wall { write, read: vec![self.repository.clone()], own: own.clone() };
-            wall.around(myself, &mut command);
+            let mut write = vec![home.0.clone()];
+            match purpose {
+                For::Changing | For::Moving => write.extend([dirs.common.clone(), self.dir.clone()]),
+                // What a filter of git-lfs keeps is nothing that git runs.
+                For::Looking if dirs.is_linked() => write.extend([dirs.own.clone(), dirs.common.join("lfs")]),
+                For::Looking => {}
+            }
+            let read = vec![self.repository.clone(), dirs.common.clone(), tree.to_owned()];
+            Wall { write, read, own: own.clone() }.around(myself, &mut command);
         }
         let ran = command.run(None, &mut || false).map_err(io::Error::other);
         // What git ran may have left its group; it has no business here any more.
@@ -176,15 +255,27 @@ impl Worktrees {
         let ran = ran?;
         match ran.ended {
             Ended::Exit(0) => Ok(ran.output.text()),
+            Ended::TimedOut => Err(io::Error::other(format!("git: timed out after {}", short(timeout)))),
             _ => Err(io::Error::other(format!("git: {}", ran.output.text().trim()))),
         }
     }
 }
 
 /// Whether git was killed before it had checked everything out: what is missing would look as if it had been deleted.
-fn is_half_made(path: &Path) -> bool {
-    let lock = GitDirs::of(path).map(|dirs| dirs.own.join("locked"));
-    lock.and_then(|lock| std::fs::read_to_string(lock).ok()).is_some_and(|why| why.trim() == "initializing")
+fn is_half_made(dirs: &GitDirs) -> bool {
+    git_dirs::read(&dirs.own.join("locked")).is_some_and(|why| why.trim() == "initializing")
+}
+
+/// Refuses a repository that git would wait for.
+fn are_files(dir: &Path) -> io::Result<()> {
+    for name in READ_FIRST {
+        let path = dir.join(name);
+        // A link is judged by what it leads to.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(io::Error::other(format!("{} is not a regular file", path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Removes the homes of calls of git that a death of Baton cut short.
@@ -202,14 +293,6 @@ pub(crate) fn sweep_homes() {
 
 /// How the homes of calls of git begin.
 const HOME_NAME: &str = "baton-git-";
-
-/// A worktree that is where its name says. What git ran could write here: a link in its place would have an agent work elsewhere.
-fn genuine(path: PathBuf) -> io::Result<PathBuf> {
-    match path.symlink_metadata()?.is_dir() {
-        true => Ok(path),
-        false => Err(io::Error::other(format!("{} is not a directory", path.display()))),
-    }
-}
 
 /// A home for one call of git, with nothing in it. What a person has configured for themselves is not for programs that agents choose.
 struct Home(PathBuf);
@@ -232,17 +315,25 @@ impl Drop for Home {
 mod tests {
     use super::*;
 
+    /// Git as a person runs it.
+    #[track_caller]
+    fn git(dir: &Path, words: &[&str]) -> String {
+        let words = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"].iter().chain(words);
+        let command = Command::new(words.map(|word| (*word).to_owned()).collect(), dir, GIT_TIMEOUT);
+        let ran = command.run(None, &mut || false).unwrap();
+        assert_eq!(ran.ended, Ended::Exit(0), "{}", ran.output.text());
+        ran.output.text().trim().to_owned()
+    }
+
     fn repository() -> (tempfile::TempDir, Worktrees) {
         let dir = tempfile::tempdir().unwrap();
         let repository = dir.path().join("project");
         std::fs::create_dir(&repository).unwrap();
         let trees = Worktrees::new(&repository, None);
-        trees.git(&["init", "-q", "-b", "main"]).unwrap();
-        trees.git(&["config", "user.email", "a@example.org"]).unwrap();
-        trees.git(&["config", "user.name", "A"]).unwrap();
+        git(&trees.repository, &["init", "-q", "-b", "main"]);
         std::fs::write(repository.join("a.txt"), "a\n").unwrap();
-        trees.git(&["add", "."]).unwrap();
-        trees.git(&["commit", "-q", "-m", "a"]).unwrap();
+        git(&trees.repository, &["add", "."]);
+        git(&trees.repository, &["commit", "-q", "-m", "a"]);
         (dir, trees)
     }
 
@@ -258,7 +349,7 @@ mod tests {
         std::fs::write(path.join("b.txt"), "b\n").unwrap();
         assert_eq!(trees.open(&id()).unwrap(), path);
         assert!(path.join("b.txt").exists(), "opening it again changes nothing in it");
-        let branch = trees.git_in(&path, &["branch", "--show-current"]).unwrap();
+        let branch = git(&path, &["branch", "--show-current"]);
         assert_eq!(branch.trim(), "baton/TASK-2026-02-09-001");
     }
 
@@ -268,19 +359,19 @@ mod tests {
         let path = trees.open(&id()).unwrap();
         std::fs::write(path.join("new.txt"), "new\n").unwrap();
         assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("not committed")));
-        trees.git_in(&path, &["add", "."]).unwrap();
-        trees.git_in(&path, &["commit", "-q", "-m", "new"]).unwrap();
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "-q", "-m", "new"]);
         assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("not merged")));
         assert!(path.join("new.txt").exists());
-        trees.git(&["merge", "-q", "baton/TASK-2026-02-09-001"]).unwrap();
+        git(&trees.repository, &["merge", "-q", "baton/TASK-2026-02-09-001"]);
         // What is committed beside the branch is work too.
-        trees.git_in(&path, &["checkout", "-q", "--detach"]).unwrap();
+        git(&path, &["checkout", "-q", "--detach"]);
         std::fs::write(path.join("beside.txt"), "beside\n").unwrap();
-        trees.git_in(&path, &["add", "."]).unwrap();
-        trees.git_in(&path, &["commit", "-q", "-m", "beside"]).unwrap();
-        let beside = trees.git_in(&path, &["rev-parse", "HEAD"]).unwrap();
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "-q", "-m", "beside"]);
+        let beside = git(&path, &["rev-parse", "HEAD"]);
         assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains(beside.trim())));
-        trees.git(&["merge", "-q", beside.trim()]).unwrap();
+        git(&trees.repository, &["merge", "-q", beside.trim()]);
         assert_eq!(trees.close(&id()).unwrap(), Removed::Yes);
         assert!(!path.exists());
         assert_eq!(trees.close(&id()).unwrap(), Removed::None);
@@ -294,7 +385,7 @@ mod tests {
         std::fs::remove_file(path.join("a.txt")).unwrap();
         std::fs::write(GitDirs::of(&path).unwrap().own.join("locked"), "initializing\n").unwrap();
         assert_eq!(trees.open(&id()).unwrap(), path);
-        assert!(path.join("a.txt").exists() && !is_half_made(&path));
+        assert!(path.join("a.txt").exists() && !is_half_made(&trees.known(&path).unwrap()));
         // One that a person has locked is theirs.
         std::fs::write(GitDirs::of(&path).unwrap().own.join("locked"), "on a stick\n").unwrap();
         std::fs::remove_file(path.join("a.txt")).unwrap();
@@ -312,8 +403,8 @@ mod tests {
         let whole = root.join("project.worktrees").join(id().as_str());
         assert_eq!(within.open(&id()).unwrap(), whole, "the part is not committed");
         std::fs::write(part.join("b.txt"), "b\n").unwrap();
-        trees.git(&["add", "."]).unwrap();
-        trees.git(&["commit", "-q", "-m", "b"]).unwrap();
+        git(&trees.repository, &["add", "."]);
+        git(&trees.repository, &["commit", "-q", "-m", "b"]);
         let next: TaskId = "TASK-2026-02-09-002".parse().unwrap();
         let there = within.open(&next).unwrap();
         assert_eq!(there, root.join("project.worktrees/TASK-2026-02-09-002/pkg/a"));
@@ -325,10 +416,67 @@ mod tests {
         let (_dir, trees) = repository();
         let path = trees.open(&id()).unwrap();
         std::fs::write(path.join("b.txt"), "b\n").unwrap();
-        trees.git_in(&path, &["add", "."]).unwrap();
-        trees.git_in(&path, &["commit", "-q", "-m", "b"]).unwrap();
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "-q", "-m", "b"]);
         std::fs::remove_dir_all(&path).unwrap();
         assert_eq!(trees.open(&id()).unwrap(), path);
         assert!(path.join("b.txt").exists(), "what was committed is there");
+    }
+
+    #[test]
+    fn one_whose_git_is_another_repository_is_neither_opened_nor_closed() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        let link = std::fs::read_to_string(path.join(".git")).unwrap();
+        std::fs::remove_file(path.join(".git")).unwrap();
+        git(&path, &["init", "-q", "."]);
+        let why = trees.open(&id()).unwrap_err().to_string();
+        assert!(why.contains("its .git is not the repository's"), "{why}");
+        let kept = trees.close(&id()).unwrap();
+        assert!(matches!(&kept, Removed::Kept(why) if why.contains("its .git is not the repository's")));
+        // Nor what its own directory says is shared.
+        std::fs::remove_dir_all(path.join(".git")).unwrap();
+        std::fs::write(path.join(".git"), link).unwrap();
+        let dirs = trees.known(&path).unwrap();
+        std::fs::write(dirs.own.join("commondir"), "/nowhere\n").unwrap();
+        trees.known(&path).unwrap_err();
+        // Should that happen a moment later, it still is not what git is configured by.
+        let look = |words: &[&str]| trees.git_in(&path, &dirs, For::Looking, words);
+        assert_eq!(look(&["rev-parse", "--git-common-dir"]).unwrap().trim(), dirs.common.to_str().unwrap());
+        std::fs::write(dirs.own.join("commondir"), "../..\n").unwrap();
+        assert_eq!(trees.close(&id()).unwrap(), Removed::Yes);
+    }
+
+    #[test]
+    fn a_pipe_that_git_would_wait_for_is_refused_at_once() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        let dirs = trees.known(&path).unwrap();
+        let places = [dirs.common.join("config"), dirs.common.join("packed-refs"), dirs.own.join("index")];
+        for place in places {
+            let kept = std::fs::read(&place).ok();
+            let _ = std::fs::remove_file(&place);
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            let began = std::time::Instant::now();
+            let why = trees.close(&id()).unwrap_err().to_string();
+            assert!(why.contains("is not a regular file"), "{why}");
+            assert!(began.elapsed() < GIT_LOOK_TIMEOUT);
+            std::fs::remove_file(&place).unwrap();
+            kept.into_iter().for_each(|kept| std::fs::write(&place, kept).unwrap());
+        }
+        // What it is not known to read costs little.
+        let lock = dirs.own.join("locked");
+        rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(trees.open(&id()).unwrap(), path);
+    }
+
+    #[test]
+    fn one_that_has_submodules_stays() {
+        let (_dir, trees) = repository();
+        let path = trees.open(&id()).unwrap();
+        std::fs::create_dir(trees.known(&path).unwrap().own.join("modules")).unwrap();
+        assert!(matches!(trees.close(&id()).unwrap(), Removed::Kept(why) if why.contains("submodules")));
+        assert!(path.join("a.txt").exists());
     }
 }

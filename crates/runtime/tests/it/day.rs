@@ -54,7 +54,7 @@ impl Dispatcher for Crew<'_> {
         for (name, _) in self.at_work.lock().unwrap().values() {
             *running.entry(name.clone()).or_default() += 1;
         }
-        Load { max_concurrent: 4, running, is_shared_taken: false }
+        Load { max_concurrent: 4, running, ..Load::default() }
     }
 
     fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {
