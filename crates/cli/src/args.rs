@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 pub(crate) use crate::agent_args::{Agent, AgentAdd, AgentCheck, AgentKey};
 use crate::config::Flag;
 pub(crate) use crate::operate_args::{
-    Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve,
+    Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve, Tokens,
 };
 use crate::session_args::{Run, Session};
 use crate::task_args::{Ci, ExitSignal, Send, Task};
@@ -225,11 +225,25 @@ pub(crate) enum Command {
     /// exit code, and without waiting for others. Its configuration rules then; a
     /// command whose --set differs says so. Ctrl-C or SIGTERM ends it.
     ///
+    /// It answers requests over HTTP at `server.listen`, and prints a link there with
+    /// the administrator's token. `docs/reference/http.md` lists the routes.
+    ///
     /// Example:
     ///   baton serve
+    ///   baton serve --listen 127.0.0.1:8000
     ///   baton serve --set scheduler.lease_ttl=30m
     #[command(verbatim_doc_comment)]
     Serve(Serve),
+    /// Make and revoke the tokens that the server asks for
+    ///
+    /// Every request over HTTP needs one. `baton init` makes one for the administrator,
+    /// which `baton serve` prints as a link; make others for programs and people, with
+    /// no more rights than they need.
+    ///
+    /// Example:
+    ///   baton token new dashboard --scope viewer
+    #[command(verbatim_doc_comment, subcommand)]
+    Token(Tokens),
     /// Show the configuration and where it comes from
     ///
     /// The first of these that has a key counts: --set, its BATON_ variable,

@@ -43,6 +43,12 @@ impl Console {
             stderr: stderr.into(),
         }
     }
+
+    /// Files that nobody waits at: the input is all there, and what is printed is looked at afterwards.
+    pub(crate) fn kept(stdin: File, stdout: File, stderr: File) -> Console {
+        let stdin = Stdin { file: Arc::new(stdin), is_terminal: false, is_fed: true, caller: None };
+        Console { stdin, stdout, stderr }
+    }
 }
 
 /// Standard input. Waiting for it ends when the caller, if there is one, has gone.

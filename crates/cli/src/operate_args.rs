@@ -9,6 +9,12 @@ use crate::words::roles;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
+    /// Listen here instead of at `server.listen`, such as 127.0.0.1:7433
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Listen beyond this machine without a certificate: whoever can read the network can read the tokens
+    #[arg(long)]
+    pub(crate) expose_tokens_unencrypted: bool,
     /// Do not hand tasks to agents
     #[arg(long)]
     pub(crate) no_dispatch: bool,
@@ -126,4 +132,56 @@ pub(crate) struct ConfigShow {
     /// Say where each value comes from
     #[arg(long)]
     pub(crate) origin: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tokens {
+    /// Make a token, and print it once
+    ///
+    /// Only its digest is kept. The scopes: `admin` everything; `operator` what a
+    /// person does; `agent` what one agent does about its task; `viewer` to look;
+    /// `ci` to report what CI found.
+    ///
+    /// Example:
+    ///   baton token new dashboard --scope viewer
+    ///   baton token new worker --scope agent --agent ada --expires 8h
+    #[command(verbatim_doc_comment)]
+    New(TokenNew),
+    /// List the tokens by name, without their secrets
+    ///
+    /// Example:
+    ///   baton token ls
+    #[command(verbatim_doc_comment)]
+    Ls,
+    /// Take a token back; from then on it opens nothing
+    ///
+    /// Example:
+    ///   baton token revoke dashboard
+    #[command(verbatim_doc_comment)]
+    Revoke(TokenName),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenNew {
+    #[command(flatten)]
+    pub(crate) name: TokenName,
+    /// What it opens
+    #[arg(long, value_parser = ["admin", "operator", "agent", "viewer", "ci"])]
+    pub(crate) scope: String,
+    /// The agent that it is for, with --scope agent
+    #[arg(long, value_name = "NAME", required_if_eq("scope", "agent"))]
+    pub(crate) agent: Option<baton_core::AgentName>,
+    /// The only task that it is for, with --scope agent
+    #[arg(long, value_name = "ID", requires = "agent")]
+    pub(crate) task: Option<baton_core::TaskId>,
+    /// After how long it opens nothing any more, such as 8h
+    #[arg(long, value_name = "DURATION", value_parser = crate::task_args::duration)]
+    pub(crate) expires: Option<std::time::Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenName {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub(crate) token: String,
 }

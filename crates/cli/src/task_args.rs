@@ -263,7 +263,7 @@ pub(crate) struct TaskHolder {
     pub(crate) fence: u64,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let time = crate::config::parse_duration(text).ok_or("expected a time such as 90s, 10m or 1h30m")?;
     match i64::try_from(time.as_millis()).unwrap_or(i64::MAX) {
         ..LEASE_MS_MIN => Err("expected at least 1s".into()),

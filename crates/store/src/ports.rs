@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use baton_core::{Digest, EventId, TraceId};
 use baton_ledger::keyring::{KeyRing, LedgerIdentity};
@@ -65,6 +66,9 @@ pub trait History: Send + Sync {
 pub trait Journal: History {
     /// Appends the events of one decision, all or none, in order, and returns once they are durable.
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError>;
+
+    /// Waits until there are more than so many events, at most for this long, and gives how many there are: those can be read. No append waits for this.
+    fn wait_beyond(&self, seen: u64, time: Duration) -> u64;
 }
 
 /// Content-addressed bytes.

@@ -22,6 +22,7 @@ use crate::limits::{CLOSE_WAIT, OWNER_FDS};
 use crate::serve::Owner;
 use crate::serve::server::{Poke, Server};
 use crate::serve::socket::Listening;
+use crate::serve::web;
 use crate::ui::Ui;
 use crate::ui::text::printable;
 
@@ -32,6 +33,8 @@ const POLLS_PER_LOOK: u32 = 10;
 pub(super) struct House {
     pub(super) owner: Arc<Owner>,
     pub(super) path: String,
+    /// The server over HTTP, where there is one.
+    pub(super) web: Option<baton_server::listen::Listening>,
     server: Server,
     scheduler: JoinHandle<()>,
     watch: Watch,
@@ -42,7 +45,13 @@ pub(super) struct House {
 impl House {
     /// Takes the data directory, and begins. Another owner that takes commands is not waited for. `stopped` gets a byte when it is time to stop;
     /// `dispatches` says whether tasks are handed to agents without being asked.
-    pub(super) fn open(ctx: &Context, ui: &Ui, stopped: UnixStream, dispatches: bool) -> Result<House, Stop> {
+    pub(super) fn open(
+        ctx: &Context,
+        ui: &Ui,
+        stopped: UnixStream,
+        dispatches: bool,
+        web: Option<web::Asked>,
+    ) -> Result<House, Stop> {
         let layout = ctx.layout()?;
         let config = ctx.config(Some(layout.root()))?;
         let settings = config.settings();
@@ -60,17 +69,24 @@ impl House {
         let watch = start_watch(&owner, poll * POLLS_PER_LOOK, &poke).map_err(fail)?;
         let checks = Checks::start(&owner, &settings, &poke).map_err(fail)?;
         let told = Told::start(ctx, ui, &layout, &settings)?;
+        let is_configured = config.is_set("server", "listen");
+        let web = web.map(|asked| web::start(&owner, &poke, &settings.server, is_configured, asked));
+        let web = web.transpose()?;
         let server = Server { owner: owner.clone(), listening, shown, stopped, poke };
-        Ok(House { owner, path, server, scheduler, watch, checks, told })
+        Ok(House { owner, path, web, server, scheduler, watch, checks, told })
     }
 
     /// Serves until it is told to stop, and shows what happens.
     pub(super) fn serve(self, ui: &mut Ui) -> io::Result<()> {
-        let House { owner, server, scheduler, watch, checks, mut told, .. } = self;
+        let House { owner, web, server, scheduler, watch, checks, mut told, .. } = self;
         let served = server.run(|| {
             show(ui, &owner, &mut told, true);
             checks.wake();
         });
+        // Before sessions end: whoever follows one is told why.
+        if let Some(web) = web {
+            web.end();
+        }
         end(ui, owner, scheduler, watch, checks, told);
         served
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use baton_server::access::Tokens;
 use baton_store::disk::write_atomic;
 use baton_store::keys::KeyStore;
 use baton_store::tasks::files::TaskFiles;
@@ -21,7 +22,7 @@ use crate::ui::shell;
 use crate::ui::text::printable;
 
 /// What may be there already: a configuration written beforehand, or what an earlier attempt left.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     ".gitignore",
     "artifacts",
     "baton.toml",
@@ -33,6 +34,7 @@ const OURS: [&str; 14] = [
     "lock",
     "quarantine",
     "runs",
+    "server",
     "sessions",
     "tasks",
     ".DS_Store",
@@ -59,6 +61,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     RealTree::open(&root)
         .and_then(|tree| TaskFiles::new(Arc::new(tree)).prepare())
         .map_err(|error| CliError::io("make the folders of tasks in", &root, &error))?;
+    Tokens::new(workspace.keys.dir()).own().map_err(CliError::from)?;
     Writing::new(workspace, options.durability).close(ui)?;
 
     let shown = fs::canonicalize(&root).unwrap_or(root);

@@ -31,6 +31,7 @@ mod session;
 mod standing;
 mod status;
 mod task;
+mod token;
 mod trace;
 mod verify;
 
@@ -66,6 +67,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Notify(command)) => notify::run(ctx, ui, &command),
         Some(Command::Replay(args)) => replay::run(ctx, ui, &args),
         Some(Command::Serve(args)) => serve::run(ctx, ui, &args),
+        Some(Command::Token(command)) => token::run(ctx, ui, command),
         Some(Command::Doctor(args)) => doctor::run(ctx, ui, &args),
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),

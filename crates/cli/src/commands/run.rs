@@ -53,7 +53,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Run) -> Ended {
     let fail = |error: std::io::Error| CliError::io("serve", std::path::Path::new("."), &error);
     let (stopped, stop) = UnixStream::pair().map_err(fail)?;
     heed_interruption(ctx).map_err(fail)?;
-    let house = match House::open(ctx, ui, stopped, false) {
+    let house = match House::open(ctx, ui, stopped, false, None) {
         // Somebody else has just come to own it: they do this.
         Err(Stop::Error(error)) if error.code == Code::LockHeld => {
             ctx.reach()?;

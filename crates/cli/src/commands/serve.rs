@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use baton_server::listen::Listening;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -16,6 +17,7 @@ use crate::commands::house::House;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::serve::web;
 use crate::ui::Ui;
 use crate::ui::text::printable;
 
@@ -26,14 +28,22 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     if args.no_dispatch {
         ui.detail("tasks are not handed to agents");
     }
-    let house = House::open(ctx, ui, stopped, !args.no_dispatch)?;
+    let asked = web::Asked { listen: args.listen, is_exposed: args.expose_tokens_unencrypted };
+    // One that was started for sessions alone is not asked over HTTP.
+    let asked = (!args.until_idle).then_some(asked);
+    let house = House::open(ctx, ui, stopped, !args.no_dispatch, asked)?;
     if args.until_idle {
         end_when_idle(&house).map_err(fail)?;
     }
     if ui.json {
-        ui.object(&json!({"v": 1, "listening": house.path, "pid": std::process::id()}))?;
+        let url = house.web.as_ref().map(Listening::url);
+        ui.object(&json!({"v": 1, "listening": house.path, "pid": std::process::id(), "url": url}))?;
     } else {
         ui.line(&format!("taking commands at {}; Ctrl-C ends it", printable(&house.path)))?;
+        if let Some(web) = &house.web {
+            let token = house.owner.tokens.own().map_err(CliError::from)?;
+            ui.line(&format!("answering at {}/?token={token}", web.url()))?;
+        }
     }
     ui.flush()?;
     house.serve(ui).map_err(fail)?;

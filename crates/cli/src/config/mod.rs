@@ -22,6 +22,7 @@ pub(crate) use baton_core::duration::parse as parse_duration;
 use read::Layers;
 pub(crate) use read::{Flag, Resolved, Setting, did_you_mean};
 pub(crate) use schema::schema;
+pub(crate) use settings::Server as Listen;
 pub(crate) use settings::{
     Agent, Api, ExecProfile, Harness, OnFailure, Settings, Workspace as AgentWorkspace,
 };

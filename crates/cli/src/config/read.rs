@@ -106,6 +106,12 @@ impl Agent {
 
 impl Resolved {
     /// The value of a key of the table, if it has one.
+    /// Whether somebody said something about a key, so that it is not what is built in.
+    pub(crate) fn is_set(&self, section: &str, name: &str) -> bool {
+        let setting = self.sections.get(section).and_then(|values| values.get(name));
+        setting.is_some_and(|setting| !matches!(setting.origin, Origin::BuiltIn))
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<&Setting> {
         self.sections.get(key.section)?.get(key.name)
     }

@@ -76,6 +76,7 @@ pub(crate) struct Webhook {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) listen: String,
+    pub(crate) hosts: Vec<String>,
     pub(crate) tls: Option<Tls>,
 }
 
@@ -242,6 +243,7 @@ impl Resolved {
             },
             server: Server {
                 listen: server.text("listen"),
+                hosts: server.one("hosts", as_list),
                 tls: server
                     .path("tls.cert")
                     .and_then(|cert| Some(Tls { cert, key: server.path("tls.key")? })),

@@ -40,7 +40,7 @@ fn what_is_built_in_is_what_the_documents_say() {
     );
     assert_eq!(built_in.ci, Ci { command: None, timeout: 30 * MINUTE, on_failure: OnFailure::Block });
     assert_eq!(built_in.notify, Notify { command: None, webhook: None });
-    assert_eq!(built_in.server, Server { listen: "127.0.0.1:7433".into(), tls: None });
+    assert_eq!(built_in.server, Server { listen: "127.0.0.1:7433".into(), hosts: Vec::new(), tls: None });
     assert_eq!((built_in.store.url, built_in.telemetry.otlp_endpoint), (None, None));
     assert_eq!(built_in.policy.profile, Profile::Default);
     let names: Vec<&str> = built_in.agents.keys().map(AgentName::as_str).collect();

@@ -84,7 +84,7 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
 ];
 
 /// Sections that are read and checked, and that nothing in this version uses yet.
-const UNUSED: [&str; 4] = ["server", "telemetry", "team", "policy"];
+const UNUSED: [&str; 3] = ["telemetry", "team", "policy"];
 
 /// The key that this version refuses: what it keeps is in the data directory, whoever asks for another place.
 pub(super) const REFUSED: &str = "store.url";
@@ -154,6 +154,7 @@ pub(crate) const TABLE: &[Key] = &[
     key("ledger", "checkpoint_every", integer(1, INTEGER_MAX), Value("1024"), "Events after which a checkpoint is signed."),
 
     key("server", "listen", Kind::Text(Form::Address), Value("127.0.0.1:7433"), "The address and port of the API and the page."),
+    key("server", "hosts", Kind::List { of: &Kind::Text(Form::Name), min: 0 }, Value("[]"), "Names under which the server may be called, beside those of the machine for itself."),
     key("server", "tls.cert", Kind::Text(Form::Path), Absent("no TLS"), "The file with the certificate chain, PEM; relative to the file that says so."),
     key("server", "tls.key", Kind::Text(Form::Path), Absent("no TLS"), "The file with its private key, PEM; likewise."),
 

@@ -10,6 +10,7 @@ pub(crate) mod frame;
 pub(crate) mod owner;
 pub(crate) mod server;
 pub(crate) mod socket;
+pub(crate) mod web;
 
 pub(crate) use acting::Acting;
 pub(crate) use call::{Feeding, HandOver};

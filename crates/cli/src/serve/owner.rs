@@ -12,6 +12,7 @@ use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
 use baton_runtime::session::Broker;
 use baton_runtime::work::Crew;
+use baton_server::access::Tokens;
 use baton_store::{Layout, Workspace};
 
 use super::acting::AgentCalls;
@@ -34,6 +35,8 @@ pub(crate) struct Owner {
     pub(crate) occupancy: Occupancy,
     pub(crate) broker: Arc<Broker>,
     pub(crate) crew: Arc<Crew>,
+    /// Who may ask over HTTP.
+    pub(crate) tokens: Arc<Tokens>,
     /// What agents have done here at the moment.
     pub(crate) agent_calls: Arc<AgentCalls>,
     notices: Mutex<Vec<String>>,
@@ -89,6 +92,7 @@ impl Owner {
         );
         let (notices, repeats) = (Mutex::default(), Mutex::default());
         let agent_calls = Arc::default();
+        let tokens = Arc::new(Tokens::new(workspace.keys.dir()));
         Ok(Owner {
             root,
             workspace,
@@ -97,6 +101,7 @@ impl Owner {
             occupancy,
             broker,
             crew,
+            tokens,
             agent_calls,
             notices,
             repeats,

@@ -1,5 +1,6 @@
 //! The owner's side: takes commands from the socket, one thread for each, and runs them as if they had been started for it.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -171,7 +172,7 @@ fn answer(owner: &Arc<Owner>, stream: UnixStream) {
 }
 
 /// A command that was taken.
-struct Call {
+pub(super) struct Call {
     cli: Cli,
     caller: Caller,
     console: Console,
@@ -197,7 +198,21 @@ impl Call {
         Ok(Call { cli, caller, console })
     }
 
-    fn run(self) -> u8 {
+    /// One that came another way than over the socket, and was judged there.
+    pub(super) fn in_house(
+        owner: &Arc<Owner>,
+        argv: &[OsString],
+        console: Console,
+        acting: Option<Acting>,
+    ) -> Result<Call, CliError> {
+        let cli =
+            help::parse(argv).map_err(|error| CliError::new(Code::Usage, error.to_string().trim_end()))?;
+        let here = owner.engine.ground().workspace.clone();
+        let caller = Caller { env: Environment::default(), here, owner: owner.clone(), is_fed: true, acting };
+        Ok(Call { cli, caller, console })
+    }
+
+    pub(super) fn run(self) -> u8 {
         let Call { cli, caller, console } = self;
         let (owner, err) = (caller.owner.clone(), console.stderr.try_clone());
         let run = || {

@@ -28,6 +28,11 @@ pub(crate) enum When {
 }
 
 impl Paint {
+    /// Without colour.
+    pub(crate) fn plain() -> Paint {
+        Paint { on: false }
+    }
+
     /// The flag decides, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether a terminal listens.
     pub(crate) fn decide(when: When, no_color: bool, force: bool, is_terminal: bool) -> Paint {
         let on = match when {

@@ -39,6 +39,10 @@ mod hostile;
 #[cfg(test)]
 mod hostile_tasks;
 #[cfg(test)]
+mod http;
+#[cfg(test)]
+mod http_access;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod leases;
@@ -102,5 +106,7 @@ mod verify;
 mod walk;
 #[cfg(test)]
 mod wall;
+#[cfg(test)]
+mod web_support;
 #[cfg(test)]
 mod worktree_wall;

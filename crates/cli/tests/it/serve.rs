@@ -26,6 +26,11 @@ impl Serving {
     }
 
     pub(crate) fn start_with(home: &Home, more: &[&str]) -> Serving {
+        Serving::start_saying(home, more).0
+    }
+
+    /// The same, and what it says first.
+    pub(crate) fn start_saying(home: &Home, more: &[&str]) -> (Serving, Value) {
         let mut child = home.command(&[&["serve", "--json"], more].concat()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -35,7 +40,8 @@ impl Serving {
         }
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line["pid"], child.id(), "{line}");
-        Serving { socket: line["listening"].as_str().unwrap().into(), child, said: Some(said) }
+        let socket = line["listening"].as_str().unwrap().into();
+        (Serving { socket, child, said: Some(said) }, line)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -48,8 +54,13 @@ impl Serving {
     }
 
     /// Ends it and gives what it said on standard error.
-    pub(crate) fn stop(mut self) -> String {
+    pub(crate) fn stop(self) -> String {
         self.signal("-TERM");
+        self.stop_signalled()
+    }
+
+    /// The same for one that was told already.
+    pub(crate) fn stop_signalled(mut self) -> String {
         drop(self.said.take());
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();

@@ -6,7 +6,7 @@ use baton_core::event::{Actor, ArtifactRef};
 use baton_core::ids::{AgentName, RunId, TaskId, Token};
 use baton_core::protocol::{self, Body, Message, Reason, Rejection};
 use baton_core::task::decide::{
-    AfterSession, Approve, CiVerdict, Claim, Decided, Edit, Holder, Log, Move, New, Reject, Retry,
+    AfterSession, Approve, CiVerdict, Claim, Decided, Edit, Holder, Log, Moment, Move, New, Reject, Retry,
     SessionEnded, Told, operator,
 };
 use baton_core::task::{Board, Lease, Papers, Refusal, Task};
@@ -40,7 +40,50 @@ pub struct Sent {
 const INLINE_BYTES_MAX: usize = 64 << 10;
 const INLINE_DEPTH_MAX: usize = 24;
 
+/// What somebody wants of a task, whoever it is and however it came.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wish {
+    Create(Box<New>),
+    Move(Move),
+    Edit(Edit),
+    Log(Log),
+    Retry(Retry),
+    Approve(Approve),
+    Reject(Reject),
+    /// A verdict of CI: a person's report, or Baton's own run.
+    Ci(CiVerdict),
+}
+
 impl Engine {
+    /// Does what is wished for. What it records is made of the moment, where one is given: whoever keeps that can find out later whether it was done.
+    pub fn grant(&self, wish: &Wish, by: &Actor, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
+        let id = match wish {
+            Wish::Create(new) => {
+                let mut state = self.ready()?;
+                let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
+                let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, by, moment)?))?;
+                return self.shown(&mut state, &id);
+            }
+            Wish::Move(asked) => &asked.task,
+            Wish::Edit(asked) => &asked.task,
+            Wish::Log(asked) => &asked.task,
+            Wish::Retry(asked) => &asked.task,
+            Wish::Approve(asked) => &asked.task,
+            Wish::Reject(asked) => &asked.task,
+            Wish::Ci(verdict) => &verdict.task,
+        };
+        self.ask(id, moment, |board, settings, moment| match wish {
+            Wish::Create(new) => board.create(new, by, moment).map(|(_, decided)| decided),
+            Wish::Move(asked) => board.transition(asked, by, moment),
+            Wish::Edit(asked) => board.edit(asked, by, moment),
+            Wish::Log(asked) => board.log(asked, by, moment),
+            Wish::Retry(asked) => board.retry(asked, by, moment),
+            Wish::Approve(asked) => board.approve(asked, by, moment),
+            Wish::Reject(asked) => board.reject(asked, by, moment),
+            Wish::Ci(verdict) => board.ci(verdict, by, settings.rules, moment),
+        })
+    }
+
     /// Makes a task.
     pub fn create(&self, new: &New) -> Result<(Task, Papers), Fault> {
         self.create_as(new, &operator())
@@ -48,20 +91,17 @@ impl Engine {
 
     /// The same, for somebody else.
     pub fn create_as(&self, new: &New, by: &Actor) -> Result<(Task, Papers), Fault> {
-        let mut state = self.ready()?;
-        let moment = self.ground.clock.moment();
-        let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, by, moment)?))?;
-        self.shown(&mut state, &id)
+        self.grant(&Wish::Create(Box::new(new.clone())), by, None)
     }
 
     /// Moves a task by hand.
     pub fn transition(&self, asked: &Move) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.transition(asked, &operator(), moment))
+        self.grant(&Wish::Move(asked.clone()), &operator(), None)
     }
 
     /// Changes fields by hand.
     pub fn edit(&self, asked: &Edit) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.edit(asked, &operator(), moment))
+        self.grant(&Wish::Edit(asked.clone()), &operator(), None)
     }
 
     pub fn log(&self, asked: &Log) -> Result<(Task, Papers), Fault> {
@@ -69,24 +109,24 @@ impl Engine {
     }
 
     pub fn log_as(&self, asked: &Log, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.log(asked, by, moment))
+        self.grant(&Wish::Log(asked.clone()), by, None)
     }
 
     pub fn retry(&self, asked: &Retry) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.retry(asked, &operator(), moment))
+        self.grant(&Wish::Retry(asked.clone()), &operator(), None)
     }
 
     pub fn approve(&self, asked: &Approve) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.approve(asked, &operator(), moment))
+        self.grant(&Wish::Approve(asked.clone()), &operator(), None)
     }
 
     pub fn reject(&self, asked: &Reject) -> Result<(Task, Papers), Fault> {
-        self.ask(&asked.task, |board, _, moment| board.reject(asked, &operator(), moment))
+        self.grant(&Wish::Reject(asked.clone()), &operator(), None)
     }
 
     /// Takes a verdict of CI: a person's report, or Baton's own run.
     pub fn ci(&self, verdict: &CiVerdict, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.ask(&verdict.task, |board, settings, moment| board.ci(verdict, by, settings.rules, moment))
+        self.grant(&Wish::Ci(verdict.clone()), by, None)
     }
 
     /// Gives a task to an agent. `ttl_ms` is how long, where the configuration's default is not wanted.
@@ -97,8 +137,20 @@ impl Engine {
         ttl_ms: Option<i64>,
         session: Option<Token>,
     ) -> Result<Claimed, Fault> {
+        self.claim_at(task, agent, ttl_ms, session, None)
+    }
+
+    /// The same, made of a moment that is given.
+    pub fn claim_at(
+        &self,
+        task: &TaskId,
+        agent: &AgentName,
+        ttl_ms: Option<i64>,
+        session: Option<Token>,
+        moment: Option<Moment>,
+    ) -> Result<Claimed, Fault> {
         let mut state = self.ready_for(task)?;
-        let moment = self.ground.clock.moment();
+        let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
         let lease = state.board.get(task).and_then(|task| task.lease.as_ref());
         if lease.is_some_and(|lease| lease.is_over(moment.now, self.beaten_until(&state, task))) {
             // It ended since what was due was done: its run failed, whoever comes now.
@@ -149,8 +201,13 @@ impl Engine {
 
     /// Gives a task back.
     pub fn release(&self, holder: &Holder) -> Result<(Task, Papers), Fault> {
+        self.release_at(holder, None)
+    }
+
+    /// The same, made of a moment that is given.
+    pub fn release_at(&self, holder: &Holder, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
         let holder = Holder { beaten_until: self.beaten_until(&self.lock(), &holder.task), ..holder.clone() };
-        self.ask(&holder.task, |board, _, moment| board.release(&holder, moment))
+        self.ask(&holder.task, moment, |board, _, moment| board.release(&holder, moment))
     }
 
     /// How far the last beat of a task's holder reaches, where its lease looks over and may not be.
@@ -272,17 +329,15 @@ impl Engine {
         Ok(state)
     }
 
+    /// Decides about a task. What is due is done first.
     fn ask(
         &self,
         id: &TaskId,
-        decide: impl Fn(
-            &Board,
-            &Settings,
-            baton_core::task::decide::Moment,
-        ) -> Result<baton_core::task::decide::Decided, Refusal>,
+        moment: Option<Moment>,
+        decide: impl Fn(&Board, &Settings, Moment) -> Result<Decided, Refusal>,
     ) -> Result<(Task, Papers), Fault> {
         let mut state = self.ready_for(id)?;
-        let moment = self.ground.clock.moment();
+        let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
         self.act(&mut state, |board, settings| Ok(((), decide(board, settings, moment)?)))?;
         // A task that is done may free others.
         self.tick_locked(&mut state)?;

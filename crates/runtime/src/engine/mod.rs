@@ -36,7 +36,7 @@ use baton_store::tasks::table::{Saving, Table};
 use baton_store::tasks::tree::Tree;
 use baton_store::{AppendError, Journal, Layout};
 
-pub use asks::{Claimed, Sent};
+pub use asks::{Claimed, Sent, Wish};
 pub use error::Fault;
 pub use evidence::{From, Submission};
 pub use opening::OperatorKey;

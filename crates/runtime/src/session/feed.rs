@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -94,6 +95,9 @@ pub struct Feed {
     changed: Condvar,
 }
 
+/// Who waits without a thread of their own; told once, and registered anew with the next question.
+type Wakers = Vec<Waker>;
+
 #[derive(Debug, Default)]
 struct Kept {
     /// The last one stands at `last`, those before it at the numbers before.
@@ -101,6 +105,7 @@ struct Kept {
     bytes: usize,
     last: u64,
     is_over: bool,
+    wakers: Wakers,
 }
 
 impl Feed {
@@ -116,14 +121,20 @@ impl Feed {
                 kept.bytes -= bytes(&text);
             }
         }
+        let wakers = std::mem::take(&mut kept.wakers);
         drop(kept);
         self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Says that nothing more will come.
     pub fn end(&self) {
-        self.kept().is_over = true;
+        let mut kept = self.kept();
+        kept.is_over = true;
+        let wakers = std::mem::take(&mut kept.wakers);
+        drop(kept);
         self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Waits until nothing more will come.
@@ -136,27 +147,27 @@ impl Feed {
         self.kept().last
     }
 
+    /// What came after a position, for whoever has no thread to wait with: who is told to wait is woken when there is more.
+    pub fn poll_after(&self, position: u64, cx: &mut Context<'_>) -> Poll<Next> {
+        let mut kept = self.kept();
+        match kept.after(position) {
+            Some(next) => Poll::Ready(next),
+            None => {
+                if !kept.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    kept.wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
     /// What came after a position: at once where there is something, else within the time.
     pub fn after(&self, position: u64, time: Duration) -> Next {
         let until = Instant::now() + time;
         let mut kept = self.kept();
         loop {
-            let before = kept.last - kept.items.len() as u64;
-            if position < before {
-                return Next::Gap(before + 1);
-            }
-            if kept.last > position {
-                let skip = usize::try_from(position - before).unwrap_or(usize::MAX);
-                let numbered = (position + 1..).zip(kept.items.iter().skip(skip));
-                let item = |(at, (channel, text)): (u64, &(Channel, Arc<str>))| Item {
-                    at,
-                    channel: *channel,
-                    value: Said::new(text),
-                };
-                return Next::Items(numbered.map(item).collect());
-            }
-            if kept.is_over {
-                return Next::Over;
+            if let Some(next) = kept.after(position) {
+                return next;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -168,6 +179,27 @@ impl Feed {
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// What came after a position, or that nothing will; `None` where it has to be waited for.
+    fn after(&self, position: u64) -> Option<Next> {
+        let before = self.last - self.items.len() as u64;
+        if position < before {
+            return Some(Next::Gap(before + 1));
+        }
+        if self.last > position {
+            let skip = usize::try_from(position - before).unwrap_or(usize::MAX);
+            let numbered = (position + 1..).zip(self.items.iter().skip(skip));
+            let item = |(at, (channel, text)): (u64, &(Channel, Arc<str>))| Item {
+                at,
+                channel: *channel,
+                value: Said::new(text),
+            };
+            return Some(Next::Items(numbered.map(item).collect()));
+        }
+        self.is_over.then_some(Next::Over)
     }
 }
 
@@ -215,6 +247,22 @@ mod tests {
             feed.push(Channel::Stream, &json!(large));
         }
         assert!(feed.kept().bytes <= FEED_BYTES_MAX);
+    }
+
+    #[test]
+    fn whoever_has_no_thread_is_woken_too() {
+        let feed = Arc::new(Feed::default());
+        let waiting = {
+            let feed = feed.clone();
+            std::thread::spawn(move || {
+                futures::executor::block_on(std::future::poll_fn(|cx| feed.poll_after(0, cx)))
+            })
+        };
+        feed.push(Channel::State, &json!("up"));
+        assert!(matches!(waiting.join().unwrap(), Next::Items(items) if items.len() == 1));
+        feed.end();
+        let over = futures::executor::block_on(std::future::poll_fn(|cx| feed.poll_after(1, cx)));
+        assert_eq!(over, Next::Over);
     }
 
     #[test]

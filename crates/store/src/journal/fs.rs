@@ -15,6 +15,7 @@ use baton_ledger::record::Line;
 use baton_ledger::seal::{Chain, Checked, Proposal, Receipt, Refusal, TraceState};
 
 use super::checkpoints::NoteDir;
+use super::growth::Growth;
 use super::index::{Added, Index, Place};
 use super::keeper::Keeper;
 use super::quarantine::quarantine;
@@ -69,6 +70,7 @@ pub struct FsJournal {
     core: Mutex<Core>,
     reading: Reading,
     keeper: Keeper,
+    growth: Growth,
 }
 
 /// What a caller of `append` gets.
@@ -192,8 +194,9 @@ impl FsJournal {
         let notes = NoteDir::new(disk.clone(), layout);
         let keeper = Keeper::new(notes, ledger.clone(), key, options);
         let reading = Reading { disk, layout: layout.clone(), ledger, index: RwLock::new(index) };
+        let growth = Growth::new(reading.index().count());
         let (sequencer, core) = (Sequencer::default(), Mutex::new(core));
-        FsJournal { sequencer, core, reading, keeper }
+        FsJournal { sequencer, core, reading, keeper, growth }
     }
 
     /// Moves torn bytes aside and records it. A crash on the way leaves either the torn bytes or the record, never neither.
@@ -390,6 +393,9 @@ impl FsJournal {
         } else if index.pending() > INDEX_PENDING_MAX {
             let _ = index.write_out(disk);
         }
+        let size = index.count();
+        drop(index);
+        self.growth.grew(size);
     }
 }
 
@@ -458,5 +464,9 @@ impl Journal for FsJournal {
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError> {
         let answer = self.sequencer.submit(proposal, |jobs| self.serve(jobs));
         answer.unwrap_or_else(|| Err(AppendError::Poisoned("the writing thread panicked".into())))
+    }
+
+    fn wait_beyond(&self, seen: u64, time: Duration) -> u64 {
+        self.growth.wait_beyond(seen, time)
     }
 }

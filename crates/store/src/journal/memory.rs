@@ -1,6 +1,7 @@
 //! A journal without a disk: the same promises except durability, for tests and for work that may be forgotten.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use baton_core::{Digest, Durability, EventId, Payload, TraceId};
 use baton_ledger::body::Body;
@@ -11,12 +12,14 @@ use baton_ledger::record::Line;
 use baton_ledger::seal::{Chain, Checked, Past, Proposal, Receipt, Refusal};
 
 use super::fs::own_event;
+use super::growth::Growth;
 use crate::ports::{AppendError, History, Journal, ReadError, StoredLine, TraceSummary};
 
 /// Everything in one place, behind one lock.
 #[derive(Debug)]
 pub struct MemoryJournal {
     inner: Mutex<Inner>,
+    growth: Growth,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,7 @@ impl MemoryJournal {
             places: Vec::new(),
             firsts: Vec::new(),
         };
-        let journal = MemoryJournal { inner: Mutex::new(inner) };
+        let journal = MemoryJournal { inner: Mutex::new(inner), growth: Growth::default() };
         let event = own_event(TraceId::Ledger, created)?;
         let body = Body::signed(event, key).map_err(|e| Refusal::Form(e.to_string()))?;
         journal.append(Proposal { events: vec![Checked::just_signed(body, key)], decided_on: Vec::new() })?;
@@ -104,7 +107,14 @@ impl Journal for MemoryJournal {
         firsts
             .extend(receipts.iter().filter(|receipt| receipt.seq == 1).map(|first| (first.trace, first.pos)));
         places.extend_from_slice(&receipts);
+        let size = places.len() as u64;
+        drop(inner);
+        self.growth.grew(size);
         Ok(receipts)
+    }
+
+    fn wait_beyond(&self, seen: u64, time: Duration) -> u64 {
+        self.growth.wait_beyond(seen, time)
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod checkpoints;
 pub mod fs;
+mod growth;
 pub mod index;
 mod keeper;
 pub mod memory;

@@ -8,11 +8,11 @@ use baton_store::tasks::tree::{Found, RealTree, Tree as _};
 use serde_json::{Map, Value, json};
 
 use super::answer::{self, Answer};
-use super::field::Arguments;
 use super::runner::{Invocation, Ran};
 use super::server::Server;
 use super::tools::Name;
 use crate::limits::{MCP_CALL_WAIT, MCP_LIST_DEFAULT, MCP_QUESTION_WAIT};
+use baton_server::field::Arguments;
 
 /// Where the summary of a completion lies in the folder of its task.
 const SUMMARY: &str = "outputs/summary.md";

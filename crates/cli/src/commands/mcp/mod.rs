@@ -7,7 +7,6 @@
 mod answer;
 mod binding;
 mod calls;
-mod field;
 #[cfg(test)]
 mod reference;
 mod runner;

@@ -4,27 +4,14 @@ use std::fs;
 
 use baton_core::Role;
 
-use super::field::{Field, Kind};
 use super::tools::{About, Name, TOOLS, Tool};
+use baton_server::field::Field;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/mcp.md");
 
 /// What stands before and after what is made.
 const BEGIN: &str = "<!-- made from the tools: begin -->\n";
 const END: &str = "<!-- made from the tools: end -->\n";
-
-fn kind(kind: Kind) -> String {
-    match kind {
-        Kind::Text(max) => format!("text, at most {max} characters"),
-        Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Kind::Task => "id of a task, whole".to_owned(),
-        Kind::List(items, chars) => format!("at most {items} texts of at most {chars} characters"),
-        Kind::Number(min, max) if max > 1 << 40 => format!("number from {min}"),
-        Kind::Number(min, max) => format!("number from {min} to {max}"),
-        Kind::Flag => "`true` or `false`".to_owned(),
-        Kind::Counts => "{`total`, `passed`, `failed`}, numbers".to_owned(),
-    }
-}
 
 /// The command that does it.
 fn command(name: Name) -> &'static str {
@@ -69,7 +56,7 @@ fn tables() -> String {
         out.push_str("\n| argument | needed | value | |\n| --- | --- | --- | --- |\n");
         for Field { name, kind: value, is_required, help } in tool.fields {
             let needed = if *is_required { "yes" } else { "no" };
-            out.push_str(&format!("| `{name}` | {needed} | {} | {help} |\n", kind(*value)));
+            out.push_str(&format!("| `{name}` | {needed} | {} | {help} |\n", value.words()));
         }
     }
     out

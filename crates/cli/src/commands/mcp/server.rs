@@ -18,11 +18,11 @@ use tokio::sync::{Semaphore, watch};
 use super::answer::{self, Answer};
 use super::binding::Binding;
 use super::calls::Call;
-use super::field::Arguments;
 use super::runner::{Invocation, Ran, Runner};
 use super::tools::{About, TOOLS, Tool};
 use super::transport::{Messages, Writing};
 use crate::limits::{MCP_CALLS_MAX, MCP_FENCES_MAX, MCP_QUESTIONS_MAX};
+use baton_server::field::Arguments;
 
 /// What a call needs: who acts, and our own program.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use baton_core::limits::{
 use rmcp::model::{Tool as Offered, ToolAnnotations};
 
 use super::binding::Binding;
-use super::field::{Field, Kind, schema};
 use crate::limits::{MCP_LIST_MAX, MCP_QUESTION_CHARS_MAX, MCP_SUMMARY_CHARS_MAX};
+use baton_server::field::{Field, Kind, may, needed, schema};
 
 /// What a tool is called and what it does; the descriptions are read by models.
 #[derive(Debug)]
@@ -80,14 +80,6 @@ names! {
 
 const EVERYBODY: &[Role] = &[Role::Planner, Role::Executor, Role::Critic, Role::Auditor];
 const WORKERS: &[Role] = &[Role::Planner, Role::Executor];
-
-const fn needed(name: &'static str, kind: Kind, help: &'static str) -> Field {
-    Field { name, kind, is_required: true, help }
-}
-
-const fn may(name: &'static str, kind: Kind, help: &'static str) -> Field {
-    Field { name, kind, is_required: false, help }
-}
 
 const TASK: Field = needed("task", Kind::Task, "The whole id of the task.");
 const OWN_TASK: Field =

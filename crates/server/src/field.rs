@@ -1,22 +1,23 @@
-//! What a tool takes: declared once, as a schema for clients and as a check of what comes.
+//! What a request or a tool takes: declared once, as a schema for clients and as a check of what comes.
 
-use baton_core::TaskId;
+use baton_core::Timestamp;
+use baton_core::ids::{AgentName, TaskId};
 use baton_core::limits::INTEGER_MAX;
 use baton_core::nearest::nearest;
 use serde_json::{Map, Value, json};
 
-/// One argument of a tool.
+/// One argument.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) is_required: bool,
-    pub(super) help: &'static str,
+pub struct Field {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub is_required: bool,
+    pub help: &'static str,
 }
 
 /// What may stand there.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A text of this many characters at most.
     Text(usize),
     /// One of a few words.
@@ -28,6 +29,12 @@ pub(super) enum Kind {
     /// A number from the first to the second.
     Number(u64, u64),
     Flag,
+    /// An agent's name.
+    Agent,
+    /// A moment, as RFC 3339 has it.
+    Time,
+    /// An object whose keys others judge.
+    Object,
     /// How many tests there are, and what became of them.
     Counts,
 }
@@ -37,11 +44,11 @@ const COUNTS: [&str; 3] = ["total", "passed", "failed"];
 
 /// Arguments that fit their declaration.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Arguments(Map<String, Value>);
+pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Checks everything that came, or says what is wrong with the first that does not fit.
-    pub(super) fn check(fields: &[Field], mut given: Map<String, Value>) -> Result<Self, String> {
+    pub fn check(fields: &[Field], mut given: Map<String, Value>) -> Result<Self, String> {
         for name in given.keys() {
             if !fields.iter().any(|field| field.name == name) {
                 let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
@@ -73,24 +80,56 @@ impl Arguments {
         Ok(Arguments(taken))
     }
 
+    /// Checks arguments that came as text, such as those of a query.
+    pub fn check_text(fields: &[Field], given: &[(String, String)]) -> Result<Self, String> {
+        let mut map = Map::new();
+        for (name, text) in given {
+            let kind = fields.iter().find(|field| field.name == name).map(|field| field.kind);
+            let value = match kind {
+                Some(Kind::Number(..)) => {
+                    text.parse::<u64>().map_or_else(|_| text.as_str().into(), Value::from)
+                }
+                Some(Kind::Flag) if text == "true" || text == "false" => (text == "true").into(),
+                Some(Kind::List(..)) => {
+                    let mut items = map.remove(name).and_then(|before| before.as_array().cloned());
+                    items.get_or_insert_default().push(text.as_str().into());
+                    items.into()
+                }
+                _ if map.contains_key(name) => return Err(format!("{name}: expected it once")),
+                _ => text.as_str().into(),
+            };
+            map.insert(name.clone(), value);
+        }
+        Arguments::check(fields, map)
+    }
+
     /// The value as it came.
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
     }
 
-    pub(super) fn is_set(&self, name: &str) -> bool {
+    /// A text that was found to read as this.
+    pub fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.text(name).and_then(|text| text.parse().ok())
+    }
+
+    pub fn object(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.get(name).and_then(Value::as_object)
+    }
+
+    pub fn is_set(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Bool(true))
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name).and_then(Value::as_u64)
     }
 
-    pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         self.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 }
@@ -128,6 +167,15 @@ impl Kind {
                 _ => Err(format!("expected a whole number from {min} to {max}")),
             },
             Kind::Flag => value.as_bool().map(drop).ok_or_else(|| "expected true or false".to_owned()),
+            Kind::Agent => match value.as_str().map(str::parse::<AgentName>) {
+                Some(Ok(_)) => Ok(()),
+                _ => Err("expected the name of an agent".to_owned()),
+            },
+            Kind::Time => match value.as_str().map(str::parse::<Timestamp>) {
+                Some(Ok(_)) => Ok(()),
+                _ => Err("expected a time such as 2026-02-09T12:00:00.000Z".to_owned()),
+            },
+            Kind::Object => value.as_object().map(drop).ok_or_else(|| "expected an object".to_owned()),
             Kind::Counts => {
                 let number = |value: &Value| value.as_u64().filter(|n| *n <= INTEGER_MAX.unsigned_abs());
                 let are_known = |map: &Map<String, Value>| {
@@ -142,7 +190,25 @@ impl Kind {
         }
     }
 
-    fn schema(self) -> Value {
+    /// What may stand there, in words for people.
+    pub fn words(self) -> String {
+        match self {
+            Kind::Text(max) => format!("text, at most {max} characters"),
+            Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Kind::Task => "id of a task, whole".to_owned(),
+            Kind::List(items, chars) => format!("at most {items} texts of at most {chars} characters"),
+            Kind::Number(min, max) if max > 1 << 40 => format!("number from {min}"),
+            Kind::Number(min, max) => format!("number from {min} to {max}"),
+            Kind::Flag => "`true` or `false`".to_owned(),
+            Kind::Agent => "name of an agent".to_owned(),
+            Kind::Time => "time, such as `2026-02-09T12:00:00.000Z`".to_owned(),
+            Kind::Object => "object".to_owned(),
+            Kind::Counts => "{`total`, `passed`, `failed`}, numbers".to_owned(),
+        }
+    }
+
+    /// The JSON Schema of a value.
+    pub fn schema(self) -> Value {
         match self {
             Kind::Text(max) => json!({"type": "string", "maxLength": max}),
             Kind::Word(words) => json!({"type": "string", "enum": words}),
@@ -153,6 +219,9 @@ impl Kind {
             }),
             Kind::Number(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
             Kind::Flag => json!({"type": "boolean"}),
+            Kind::Agent => json!({"type": "string", "minLength": 1, "maxLength": 64}),
+            Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 40}),
+            Kind::Object => json!({"type": "object"}),
             Kind::Counts => {
                 let count = json!({"type": "integer", "minimum": 0});
                 let properties: Map<String, Value> =
@@ -166,8 +235,18 @@ impl Kind {
     }
 }
 
-/// The JSON Schema of what a tool takes.
-pub(super) fn schema(fields: &[Field]) -> Map<String, Value> {
+/// An argument that has to be there.
+pub const fn needed(name: &'static str, kind: Kind, help: &'static str) -> Field {
+    Field { name, kind, is_required: true, help }
+}
+
+/// An argument that may be there.
+pub const fn may(name: &'static str, kind: Kind, help: &'static str) -> Field {
+    Field { name, kind, is_required: false, help }
+}
+
+/// The JSON Schema of what is taken.
+pub fn schema(fields: &[Field]) -> Map<String, Value> {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {

@@ -1,0 +1,338 @@
+//! Tokens: kept as digests in one file of the owner's alone, outside the workspace; compared in constant time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use baton_core::ids::{AgentName, TaskId};
+use baton_core::{Digest, Timestamp};
+use baton_ledger::hash::sha256;
+use baton_store::clock;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+
+use super::{Scope, Who};
+use crate::house::Bound;
+
+/// One token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Entry {
+    /// Its name, by which it is listed and revoked.
+    pub name: String,
+    sha256: Digest,
+    scope: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Entry {
+    pub fn scope(&self) -> Option<Scope> {
+        Scope::parse(&self.scope)
+    }
+}
+
+/// What a new token is to be.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    pub name: String,
+    pub scope: Scope,
+    pub agent: Option<AgentName>,
+    pub task: Option<TaskId>,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Why tokens cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path} can be read by others (mode {mode:o}); tokens must be their owner's alone")]
+    Exposed { path: PathBuf, mode: u32 },
+    #[error("{path} does not read as tokens: {why}")]
+    Form { path: PathBuf, why: String },
+    #[error("there is a token {0} already")]
+    Exists(String),
+    #[error("there is no token {0}")]
+    Unknown(String),
+    #[error("there are {0} tokens already, and more are not kept")]
+    TooMany(usize),
+    #[error("cannot use {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// The tokens of one data directory.
+#[derive(Debug)]
+pub struct Tokens {
+    dir: PathBuf,
+    /// What was read last, and what the file was then.
+    read: Mutex<(Stamp, Vec<Entry>)>,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Stamp(u64, u64, i64, i64);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    v: u32,
+    tokens: Vec<Entry>,
+}
+
+const FILE: &str = "tokens.json";
+/// The administrator's own token as text, for the link that `serve` prints.
+const OWN_FILE: &str = "admin.token";
+const OWN_NAME: &str = "admin";
+const PREFIX: &str = "baton_";
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const TOKENS_MAX: usize = 1000;
+/// Longer than any token: whoever sends more has none.
+const TOKEN_BYTES_MAX: usize = 256;
+
+impl Tokens {
+    /// Those in a directory of secrets.
+    pub fn new(dir: &Path) -> Self {
+        Tokens { dir: dir.to_owned(), read: Mutex::default() }
+    }
+
+    /// The administrator's own token; made where there is none yet, or where it is not known any more.
+    pub fn own(&self) -> Result<String, Error> {
+        let path = self.dir.join(OWN_FILE);
+        match read_private(&path) {
+            Ok(Some(text)) if self.find(text.trim())?.is_some() => return Ok(text.trim().to_owned()),
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+        let tokens: Vec<Entry> = self.all()?.into_iter().filter(|entry| entry.name != OWN_NAME).collect();
+        let new = NewToken {
+            name: OWN_NAME.to_owned(),
+            scope: Scope::Admin,
+            agent: None,
+            task: None,
+            expires_at: None,
+        };
+        let (text, entry) = make(new);
+        // The text first: a token that is known and that nobody has is of no use.
+        write_private(&path, text.as_bytes())?;
+        self.save(tokens.into_iter().chain([entry]).collect())?;
+        Ok(text)
+    }
+
+    /// Makes a token. Its text is given once and kept nowhere.
+    pub fn add(&self, new: NewToken) -> Result<String, Error> {
+        let mut tokens = self.all()?;
+        if tokens.iter().any(|entry| entry.name == new.name) {
+            return Err(Error::Exists(new.name));
+        }
+        if tokens.len() >= TOKENS_MAX {
+            return Err(Error::TooMany(tokens.len()));
+        }
+        let (text, entry) = make(new);
+        tokens.push(entry);
+        self.save(tokens)?;
+        Ok(text)
+    }
+
+    /// Takes a token back.
+    pub fn revoke(&self, name: &str) -> Result<(), Error> {
+        let mut tokens = self.all()?;
+        let before = tokens.len();
+        tokens.retain(|entry| entry.name != name);
+        match tokens.len() == before {
+            true => Err(Error::Unknown(name.to_owned())),
+            false => self.save(tokens),
+        }
+    }
+
+    /// All of them, as they are now, whoever changed them.
+    pub fn all(&self) -> Result<Vec<Entry>, Error> {
+        let path = self.dir.join(FILE);
+        let stamp = fs::metadata(&path).map(|found| Stamp::of(&found)).unwrap_or_default();
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.0 != stamp || stamp == Stamp::default() {
+            let tokens = match read_private(&path)? {
+                None => Vec::new(),
+                Some(text) => {
+                    let kept: Kept = serde_json::from_str(&text)
+                        .map_err(|error| Error::Form { path: path.clone(), why: error.to_string() })?;
+                    kept.tokens
+                }
+            };
+            *read = (stamp, tokens);
+        }
+        Ok(read.1.clone())
+    }
+
+    /// Whose token this is. `None`: nobody's, or one whose time is over.
+    pub fn find(&self, text: &str) -> Result<Option<Who>, Error> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Ok(None);
+        }
+        let digest = sha256(text.as_bytes());
+        let now = clock::now();
+        let mut found = None;
+        // All are compared, whichever it is: how long that takes says nothing.
+        for entry in self.all()? {
+            if bool::from(entry.sha256.0.ct_eq(&digest.0)) {
+                found = Some(entry);
+            }
+        }
+        Ok(found.filter(|entry| entry.expires_at.is_none_or(|at| at > now)).and_then(|entry| {
+            let scope = entry.scope()?;
+            let bound = match (scope, entry.agent) {
+                (Scope::Agent, Some(agent)) => Some(Bound { agent, session: None, task: entry.task }),
+                (Scope::Agent, None) => return None,
+                _ => None,
+            };
+            Some(Who { scope, token: entry.name, bound })
+        }))
+    }
+
+    fn save(&self, tokens: Vec<Entry>) -> Result<(), Error> {
+        let path = self.dir.join(FILE);
+        let text = serde_json::to_string_pretty(&Kept { v: 1, tokens })
+            .map_err(|error| Error::Form { path: path.clone(), why: error.to_string() })?;
+        write_private(&path, text.as_bytes())
+    }
+}
+
+impl Stamp {
+    fn of(found: &fs::Metadata) -> Stamp {
+        Stamp(found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+    }
+}
+
+fn make(new: NewToken) -> (String, Entry) {
+    let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(clock::new_seed().as_slice()));
+    let entry = Entry {
+        name: new.name,
+        sha256: sha256(text.as_bytes()),
+        scope: new.scope.as_str().to_owned(),
+        agent: new.agent,
+        task: new.task,
+        created_at: clock::now(),
+        expires_at: new.expires_at,
+    };
+    (text, entry)
+}
+
+fn read_private(path: &Path) -> Result<Option<String>, Error> {
+    let fail = |source| Error::Io { path: path.to_owned(), source };
+    let file = match baton_store::disk::open_regular(OpenOptions::new().read(true), path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    let mode = file.metadata().map_err(fail)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(Error::Exposed { path: path.to_owned(), mode });
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(fail)?;
+    Ok(Some(text))
+}
+
+/// Whole or not at all, and nobody else's from the first byte on.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let fail = |source| Error::Io { path: path.to_owned(), source };
+    let new = path.with_extension("new");
+    let _ = fs::remove_file(&new);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().map_err(fail)
+}
+
+/// The name of the cookie of a server at this port: others on the same machine have their own.
+pub fn login_cookie(port: u16) -> String {
+    format!("baton_{port}")
+}
+
+/// The token of a request, and whether only a cookie says it.
+pub(crate) fn presented(headers: &HeaderMap, cookie: &str) -> Option<(String, bool)> {
+    if let Some(given) = headers.get(header::AUTHORIZATION) {
+        let given = given.to_str().ok()?;
+        let (kind, token) = given.split_once(' ')?;
+        return kind.eq_ignore_ascii_case("bearer").then(|| (token.trim().to_owned(), false));
+    }
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == cookie).map(|(_, token)| (token.to_owned(), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn tokens() -> (tempfile::TempDir, Tokens) {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(dir.path());
+        (dir, tokens)
+    }
+
+    fn new(name: &str, scope: Scope) -> NewToken {
+        NewToken { name: name.into(), scope, agent: None, task: None, expires_at: None }
+    }
+
+    #[test]
+    fn the_administrators_token_stays_and_is_nobody_elses_to_read() {
+        let (dir, tokens) = tokens();
+        let own = tokens.own().unwrap();
+        assert_eq!(Tokens::new(dir.path()).own().unwrap(), own, "also after a restart");
+        assert_eq!(tokens.find(&own).unwrap().unwrap().scope, Scope::Admin);
+        for file in [FILE, OWN_FILE] {
+            let mode = fs::metadata(dir.path().join(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+        let kept = fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert!(!kept.contains(&own), "only its digest is kept");
+        fs::set_permissions(dir.path().join(FILE), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(Tokens::new(dir.path()).find(&own), Err(Error::Exposed { .. })));
+    }
+
+    #[test]
+    fn a_token_opens_what_it_is_for_until_it_is_over_or_taken_back() {
+        let (dir, tokens) = tokens();
+        let viewer = tokens.add(new("v", Scope::Viewer)).unwrap();
+        assert_eq!(tokens.find(&viewer).unwrap().unwrap().scope, Scope::Viewer);
+        assert!(matches!(tokens.add(new("v", Scope::Viewer)), Err(Error::Exists(_))));
+        let over = NewToken { expires_at: Some(clock::now()), ..new("o", Scope::Admin) };
+        let over = tokens.add(over).unwrap();
+        assert_eq!(tokens.find(&over).unwrap(), None);
+        // Somebody else, with the same file.
+        Tokens::new(dir.path()).revoke("v").unwrap();
+        assert_eq!(tokens.find(&viewer).unwrap(), None);
+        assert!(matches!(tokens.revoke("v"), Err(Error::Unknown(_))));
+        for wrong in ["", "baton_", &viewer[..10], &"x".repeat(1 << 20)] {
+            assert_eq!(tokens.find(wrong).unwrap(), None);
+        }
+        let nobodys = tokens.add(new("a", Scope::Agent)).unwrap();
+        assert_eq!(tokens.find(&nobodys).unwrap(), None, "an agent's token is some agent's");
+    }
+
+    #[test]
+    fn a_token_comes_in_its_header_or_in_the_cookie_of_this_server() {
+        let headers = |pairs: &[(&'static str, &str)]| {
+            pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+        };
+        let token = |pairs: &[(&'static str, &str)]| presented(&headers(pairs), "baton_7433");
+        assert_eq!(token(&[("authorization", "Bearer t")]), Some(("t".into(), false)));
+        assert_eq!(token(&[("cookie", "a=b; baton_7433=t")]), Some(("t".into(), true)));
+        assert_eq!(token(&[("cookie", "baton_1=t")]), None);
+        assert_eq!(token(&[("authorization", "Basic t"), ("cookie", "baton_7433=t")]), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! The routes, one file for each family: what each takes and gives, and its handler.
+
+pub mod agents;
+pub mod health;
+pub mod sessions;
+pub mod streams;
+pub mod tasks;
+pub mod traces;
+pub mod work;

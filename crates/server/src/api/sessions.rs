@@ -1,0 +1,290 @@
+//! Sessions: begun, spoken to, answered, ended and followed. What changes one is a command; its stream comes from where it is made.
+
+use std::future::poll_fn;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use baton_core::ids::SessionId;
+use baton_runtime::session::{Channel, Handle, Next, Snapshot};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::access::Needs;
+use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::field::{Kind, may, needed};
+use crate::limits::HEARTBEAT;
+use crate::problem::Problem;
+use crate::routes::{Gives, Route, Takes, Verb, handler};
+use crate::schema::Shape;
+use crate::stream::sse;
+
+use super::streams::ended;
+
+/// Characters of a prompt, or of an answer to a question.
+const TEXT_CHARS_MAX: usize = 1 << 20;
+const PATH_CHARS_MAX: usize = 4096;
+
+const GIVES_STATE: Gives = Gives::Json(StatusCode::OK, Shape::SessionState);
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        verb: Verb::Get,
+        path: "/v1/sessions",
+        name: "listSessions",
+        summary: "Sessions, the newest first.",
+        needs: Needs::LookAtAll,
+        query: &[may("live", Kind::Flag, "Only those that run.")],
+        takes: Takes::Nothing,
+        gives: Gives::Json(StatusCode::OK, Shape::Sessions),
+        handler: handler!(list),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions",
+        name: "startSession",
+        summary: "Starts an agent without a task. Answered once it takes input, or has ended.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[
+            needed("agent", Kind::Agent, "The agent, by the name that it has in the configuration."),
+            may("cwd", Kind::Text(PATH_CHARS_MAX), "Where it works; the workspace, if nothing is said."),
+            may("resume", Kind::Text(64), "A session that has ended, whose conversation goes on."),
+        ]),
+        gives: Gives::Json(StatusCode::CREATED, Shape::Session),
+        handler: handler!(start),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/v1/sessions/{id}",
+        name: "getSession",
+        summary: "A session: its state, what it did, what it waits for, and how it ended.",
+        needs: Needs::LookAtAll,
+        query: &[],
+        takes: Takes::Nothing,
+        gives: Gives::Json(StatusCode::OK, Shape::Session),
+        handler: handler!(show),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions/{id}/input",
+        name: "sendInput",
+        summary: "Sends a session a prompt.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[needed("text", Kind::Text(TEXT_CHARS_MAX), "What is to be done.")]),
+        gives: GIVES_STATE,
+        handler: handler!(input),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions/{id}/stop",
+        name: "stopSession",
+        summary: "Ends a session and all that it started.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[]),
+        gives: Gives::Json(StatusCode::OK, Shape::Session),
+        handler: handler!(stop),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions/{id}/permissions/{req}",
+        name: "answerPermission",
+        summary: "Answers what a session asks for. The first answer counts.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[needed(
+            "answer",
+            Kind::Text(TEXT_CHARS_MAX),
+            "allow, deny, or a text for a question.",
+        )]),
+        gives: GIVES_STATE,
+        handler: handler!(permit),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions/{id}/tools/{run}/retry",
+        name: "retryTool",
+        summary: "Runs a tool again that failed.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[]),
+        gives: GIVES_STATE,
+        handler: handler!(retry_tool),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/sessions/{id}/hooks/{run}/retry",
+        name: "retryHook",
+        summary: "Runs a hook again that failed.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[]),
+        gives: GIVES_STATE,
+        handler: handler!(retry_hook),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/v1/sessions/{id}/events",
+        name: "followSession",
+        summary: "What a session says: state_event and stream_event, then ended. Last-Event-ID goes on after an event.",
+        needs: Needs::LookAtAll,
+        query: &[],
+        takes: Takes::Nothing,
+        gives: Gives::Events,
+        handler: handler!(follow),
+    },
+];
+
+/// The session that the path names.
+fn id(asked: &Asked) -> Result<SessionId, Problem> {
+    let text = asked.part("id");
+    let shown: String = text.chars().take(80).collect();
+    text.parse().map_err(|_| no_session(&shown))
+}
+
+fn no_session(text: &str) -> Problem {
+    Problem::of_exit(3, "A001", format!("no session {text}")).hint("baton session ls")
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+async fn list(asked: Asked) -> Answer {
+    let mut words = words(["session", "ls"]);
+    if asked.query.is_set("live") {
+        words.push("--live".to_owned());
+    }
+    ok(&asked.command(words, Vec::new()).await?)
+}
+
+async fn start(asked: Asked) -> Answer {
+    let agent = asked.fields.text("agent").unwrap_or_default();
+    let mut words = words(["session", "start"]);
+    words.push(format!("--agent={agent}"));
+    words.extend(asked.fields.text("cwd").map(|cwd| format!("--cwd={cwd}")));
+    words.extend(asked.fields.text("resume").map(|id| format!("--resume={id}")));
+    let ran = asked.ran(words, Vec::new()).await?;
+    // One that ended at once is there too, with how it ended.
+    let session = serde_json::from_slice::<Value>(&ran.out).ok();
+    match session.filter(|_| matches!(ran.exit, 0 | 6)) {
+        Some(session) => Ok(answer(StatusCode::CREATED, &session)),
+        None => Err(Problem::of_command(ran.exit, &ran.err)),
+    }
+}
+
+async fn show(asked: Asked) -> Answer {
+    let id = id(&asked)?.to_string();
+    ok(&asked.command(words(["session", "show", &id]), Vec::new()).await?)
+}
+
+async fn input(asked: Asked) -> Answer {
+    let (id, text) = (id(&asked)?.to_string(), asked.fields.text("text").unwrap_or_default().to_owned());
+    ok(&asked.command(words(["session", "send", &id, "--", &text]), Vec::new()).await?)
+}
+
+async fn stop(asked: Asked) -> Answer {
+    let id = id(&asked)?.to_string();
+    let ran = asked.ran(words(["session", "stop", &id]), Vec::new()).await?;
+    if ran.exit != 0 {
+        return Err(Problem::of_command(ran.exit, &ran.err));
+    }
+    ok(&asked.command(words(["session", "show", &id]), Vec::new()).await?)
+}
+
+async fn permit(asked: Asked) -> Answer {
+    let (id, request) = (id(&asked)?.to_string(), asked.part("req").to_owned());
+    let given = asked.fields.text("answer").unwrap_or_default().to_owned();
+    ok(&asked.command(words(["session", "permit", &id, "--", &request, &given]), Vec::new()).await?)
+}
+
+async fn retry_tool(asked: Asked) -> Answer {
+    let (id, run) = (id(&asked)?.to_string(), asked.part("run").to_owned());
+    ok(&asked.command(words(["session", "retry-tool", &id, "--", &run]), Vec::new()).await?)
+}
+
+async fn retry_hook(asked: Asked) -> Answer {
+    let (id, run) = (id(&asked)?.to_string(), asked.part("run").to_owned());
+    ok(&asked.command(words(["session", "retry-hook", &id, "--", &run]), Vec::new()).await?)
+}
+
+/// Who follows a session, and where.
+struct Reader {
+    handle: Handle,
+    ending: watch::Receiver<bool>,
+    position: u64,
+    heard: Instant,
+    is_over: bool,
+}
+
+async fn follow(asked: Asked) -> Answer {
+    sse::expect_accepted(&asked.headers)?;
+    let id = id(&asked)?;
+    let position = sse::last_event_id(&asked.headers)?.unwrap_or(0);
+    let Some(live) = asked.server.house.broker.get(id) else {
+        let ended = asked
+            .apart(move |server| {
+                let snapshot = Snapshot::load(&server.house.broker.dir_of(id));
+                let snapshot = snapshot.map_err(|_| no_session(&id.to_string()))?;
+                Ok(json!({"sessionId": id.to_string(), "terminationInfo": snapshot.ended}))
+            })
+            .await?;
+        let mut out = String::new();
+        sse::event(&mut out, "ended", None, &ended.to_string());
+        return Ok(sse::response(futures::stream::iter([Ok(Bytes::from(out))])));
+    };
+    let reader = Reader {
+        handle: live.handle,
+        ending: asked.server.ending.clone(),
+        position,
+        heard: Instant::now(),
+        is_over: false,
+    };
+    Ok(sse::response(futures::stream::unfold(reader, |mut reader| async move {
+        let chunk = reader.next().await?;
+        Some((Ok(Bytes::from(chunk)), reader))
+    })))
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<String> {
+        if self.is_over {
+            return None;
+        }
+        let mut out = String::new();
+        let (feed, position) = (self.handle.feed(), self.position);
+        let next = tokio::select! {
+            next = poll_fn(|cx| feed.poll_after(position, cx)) => next,
+            () = ended(&mut self.ending) => {
+                self.is_over = true;
+                sse::event(&mut out, "end", None, &json!({"reason": "the server ends"}).to_string());
+                return Some(out);
+            }
+            () = tokio::time::sleep_until(self.heard + HEARTBEAT) => Next::Nothing,
+        };
+        self.heard = Instant::now();
+        match next {
+            Next::Items(items) => {
+                for item in items {
+                    self.position = item.at;
+                    let name = match item.channel {
+                        Channel::State => "state_event",
+                        Channel::Stream => "stream_event",
+                        Channel::Ended => "ended",
+                    };
+                    sse::event(&mut out, name, Some(item.at), item.value.text());
+                }
+            }
+            // Told where it goes on, and goes on there.
+            Next::Gap(first) => {
+                self.position = first - 1;
+                sse::event(&mut out, "gap", Some(first - 1), &json!({"resumeFrom": first - 1}).to_string());
+            }
+            Next::Nothing => out.push_str(sse::ALIVE),
+            Next::Over => return None,
+        }
+        Some(out)
+    }
+}

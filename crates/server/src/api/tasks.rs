@@ -1,0 +1,493 @@
+//! Tasks: looked at, made, changed and held. Each call is one wish of the engine; who may wish for what is checked here, what comes of it is decided there.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use baton_core::ids::{AgentName, TaskId};
+use baton_core::limits::{BODY_BYTES_MAX, INTEGER_MAX, LOG_CHARS_MAX, REASON_CHARS_MAX, TITLE_CHARS_MAX};
+use baton_core::moment::Moment;
+use baton_core::task::decide::{Approve, Edit, Holder, Log, Move, New, Reject, Retry, read_routing};
+use baton_core::task::{Papers, Phase, Priority, Status, Task};
+use baton_ledger::record::Line;
+use baton_runtime::Fault;
+use baton_runtime::engine::Wish;
+use serde_json::{Map, Value, json};
+
+use crate::access::Needs;
+use crate::app::Server;
+use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::field::{Field, Kind, may, needed};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::once::first_events;
+use crate::problem::Problem;
+use crate::routes::{Gives, Route, Takes, Verb, handler};
+use crate::schema::Shape;
+
+const STATUSES: &[&str] =
+    &["backlog", "ready", "in-progress", "blocked", "review", "done", "cancelled", "deadletter"];
+const PRIORITIES: &[&str] = &["critical", "high", "normal", "low"];
+
+pub(crate) const LIMIT: Field = may("limit", Kind::Number(1, PAGE_MAX), "How many, at most.");
+pub(crate) const CURSOR: Field = may("cursor", Kind::Text(200), "Where to go on: `next` of the page before.");
+const REASON: Field = needed("reason", Kind::Text(REASON_CHARS_MAX), "Why, in a few words.");
+const AGENT: Field = needed("agent", Kind::Agent, "The agent that holds the task.");
+const FENCE: Field =
+    needed("fence", Kind::Number(0, INTEGER_MAX.unsigned_abs()), "The fence that the claim gave.");
+
+const GIVES_TASK: Gives = Gives::Json(StatusCode::OK, Shape::Task);
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        verb: Verb::Get,
+        path: "/v1/tasks",
+        name: "listTasks",
+        summary: "Tasks in the order of their ids, page by page.",
+        needs: Needs::Look,
+        query: &[
+            may("status", Kind::List(8, 20), "Only tasks with this status; may stand several times."),
+            LIMIT,
+            CURSOR,
+        ],
+        takes: Takes::Nothing,
+        gives: Gives::Json(StatusCode::OK, Shape::Tasks),
+        handler: handler!(list),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks",
+        name: "createTask",
+        summary: "Makes a task.",
+        needs: Needs::Work,
+        query: &[],
+        takes: Takes::Fields(&[
+            needed("title", Kind::Text(TITLE_CHARS_MAX), "What is to be done, in one line."),
+            may("body", Kind::Text(BODY_BYTES_MAX), "The text of the task, in Markdown."),
+            may("status", Kind::Word(&["backlog", "ready"]), "Where it begins; backlog, if nothing is said."),
+            may("phase", Kind::Word(&["DRAFT", "IMPLEMENTATION"]), "Its first phase."),
+            may("priority", Kind::Word(PRIORITIES), "How urgent it is."),
+            may("routing", Kind::Object, "Whom it is for: agent, role, tags."),
+            may("dependsOn", Kind::List(100, 128), "Tasks that come first."),
+            may("parentId", Kind::Task, "The task that it is a part of."),
+            may("guarded", Kind::Flag, "Whether its work is recorded role by role."),
+            may("metadata", Kind::Object, "Keys of your own."),
+        ]),
+        gives: Gives::Json(StatusCode::CREATED, Shape::Task),
+        handler: handler!(create),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/v1/tasks/{id}",
+        name: "getTask",
+        summary: "A task with its text. The ETag is for If-Match.",
+        needs: Needs::Look,
+        query: &[],
+        takes: Takes::Nothing,
+        gives: GIVES_TASK,
+        handler: handler!(show),
+    },
+    Route {
+        verb: Verb::Patch,
+        path: "/v1/tasks/{id}",
+        name: "editTask",
+        summary: "Changes fields of a task, as somebody who edits its file would.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[
+            may("title", Kind::Text(TITLE_CHARS_MAX), "What is to be done, in one line."),
+            may("body", Kind::Text(BODY_BYTES_MAX), "The text of the task, in Markdown."),
+            may("priority", Kind::Word(PRIORITIES), "How urgent it is."),
+            may("routing", Kind::Object, "Whom it is for: agent, role, tags."),
+            may("dependsOn", Kind::List(100, 128), "Tasks that come first."),
+            may("parentId", Kind::Task, "The task that it is a part of."),
+            may("notBefore", Kind::Time, "When it may be handed out at the earliest."),
+            may("metadata", Kind::Object, "Keys of your own."),
+        ]),
+        gives: GIVES_TASK,
+        handler: handler!(edit),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/transition",
+        name: "moveTask",
+        summary: "Gives a task another status.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[needed("to", Kind::Word(STATUSES), "The status that it is to have."), REASON]),
+        gives: GIVES_TASK,
+        handler: handler!(transition),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/claim",
+        name: "claimTask",
+        summary: "Takes a task for an agent. Whoever holds it shows the fence.",
+        needs: Needs::Work,
+        query: &[],
+        takes: Takes::Fields(&[AGENT, may("ttl", Kind::Text(20), "For how long, such as 10m.")]),
+        gives: Gives::Json(StatusCode::OK, Shape::Claimed),
+        handler: handler!(claim),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/beat",
+        name: "beatTask",
+        summary: "Says that whoever holds a task is at work.",
+        needs: Needs::Work,
+        query: &[],
+        takes: Takes::Fields(&[AGENT, FENCE]),
+        gives: Gives::Json(StatusCode::OK, Shape::Beaten),
+        handler: handler!(beat),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/release",
+        name: "releaseTask",
+        summary: "Gives a task back.",
+        needs: Needs::Work,
+        query: &[],
+        takes: Takes::Fields(&[AGENT, FENCE]),
+        gives: GIVES_TASK,
+        handler: handler!(release),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/log",
+        name: "logTask",
+        summary: "Adds a line to the work log of a task.",
+        needs: Needs::Work,
+        query: &[],
+        takes: Takes::Fields(&[needed("text", Kind::Text(LOG_CHARS_MAX), "What to write down.")]),
+        gives: GIVES_TASK,
+        handler: handler!(log),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/approve",
+        name: "approveTask",
+        summary: "Says yes to what waits for a review.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[may("all", Kind::Flag, "Through every phase that is left.")]),
+        gives: GIVES_TASK,
+        handler: handler!(approve),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/reject",
+        name: "rejectTask",
+        summary: "Says no to what waits for a review, and why.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[REASON]),
+        gives: GIVES_TASK,
+        handler: handler!(reject),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/v1/tasks/{id}/retry",
+        name: "retryTask",
+        summary: "Gives a task another chance that failed too often, or that waits.",
+        needs: Needs::Operate,
+        query: &[],
+        takes: Takes::Fields(&[]),
+        gives: GIVES_TASK,
+        handler: handler!(retry),
+    },
+];
+
+async fn list(asked: Asked) -> Answer {
+    let statuses: Result<Vec<Status>, Problem> = asked
+        .query
+        .list("status")
+        .map(|word| {
+            let status = word.parse::<Status>();
+            status.map_err(|_| {
+                Problem::form(format!("status: expected one of {}, got {word:?}", STATUSES.join(", ")))
+            })
+        })
+        .collect();
+    let statuses = statuses?;
+    let limit = usize::try_from(asked.query.number("limit").unwrap_or(PAGE_DEFAULT)).unwrap_or(usize::MAX);
+    let after = asked.query.text("cursor").map(|text| {
+        text.parse::<TaskId>().map_err(|_| Problem::form("cursor: expected `next` of another page"))
+    });
+    let after = after.transpose()?;
+    let own = asked.bound().and_then(|bound| bound.task.clone());
+    let page = asked
+        .apart(move |server| {
+            let look = server.house.engine.look(|board| {
+                let is_wanted = |task: &&Task| {
+                    (statuses.is_empty() || statuses.contains(&task.status))
+                        && after.as_ref().is_none_or(|after| task.id > *after)
+                        && own.as_ref().is_none_or(|own| task.id == *own)
+                };
+                let mut found: Vec<Value> = Vec::new();
+                let mut last = None;
+                let mut tasks: Vec<&Task> = board.tasks().filter(is_wanted).collect();
+                tasks.sort_by(|a, b| a.id.cmp(&b.id));
+                let has_more = tasks.len() > limit;
+                for task in tasks.into_iter().take(limit) {
+                    last = Some(task.id.clone());
+                    found.push(Value::Object(task.to_json()));
+                }
+                (found, last.filter(|_| has_more))
+            });
+            look.map_err(|fault| server.house.commands.explain(fault))
+        })
+        .await?;
+    let (tasks, next) = page;
+    let mut object = json!({"v": 1, "tasks": tasks});
+    if let Some(next) = next {
+        object["next"] = next.as_str().into();
+    }
+    ok(&object)
+}
+
+async fn show(asked: Asked) -> Answer {
+    let id = asked.task()?;
+    let (task, papers) = asked
+        .apart(move |server| {
+            // What a person has just saved in its file comes first.
+            let engine = &server.house.engine;
+            engine.task(&id).map_err(|fault| server.house.commands.explain(fault))
+        })
+        .await?;
+    if asked.headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == etag(&task).as_bytes()) {
+        let mut response = Response::new(axum::body::Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(response);
+    }
+    Ok(shown(StatusCode::OK, &task, &papers))
+}
+
+async fn create(asked: Asked) -> Answer {
+    let fields = &asked.fields;
+    let routing = match fields.object("routing") {
+        Some(map) => read_routing(&Value::Object(map.clone()))
+            .map_err(|refusal| asked.server.house.commands.explain(Fault::Refused(refusal)))?,
+        None => baton_core::task::Routing::default(),
+    };
+    let depends_on: Result<Vec<TaskId>, Problem> = fields
+        .list("dependsOn")
+        .map(|text| {
+            text.parse().map_err(|_| Problem::form(format!("dependsOn: expected ids of tasks, got {text:?}")))
+        })
+        .collect();
+    let new = New {
+        body: fields.text("body").unwrap_or_default().to_owned(),
+        status: fields.parsed("status").unwrap_or(Status::Backlog),
+        phase: fields.parsed("phase").unwrap_or(Phase::Implementation),
+        priority: fields.parsed("priority").unwrap_or(Priority::Normal),
+        routing,
+        depends_on: depends_on?,
+        parent: fields.parsed("parentId"),
+        guarded: fields.is_set("guarded"),
+        metadata: fields.object("metadata").cloned().unwrap_or_default(),
+        ..New::titled(fields.text("title").unwrap_or_default())
+    };
+    grant(asked, StatusCode::CREATED, Wish::Create(Box::new(new))).await
+}
+
+async fn edit(asked: Asked) -> Answer {
+    let task = asked.task()?;
+    // What was `null` is to be taken away, which only the text of the body says.
+    let given: Map<String, Value> = serde_json::from_slice(&asked.body).unwrap_or_default();
+    let edit = Edit { task, fields: given, file: None };
+    grant(asked, StatusCode::OK, Wish::Edit(edit)).await
+}
+
+async fn transition(asked: Asked) -> Answer {
+    let task = asked.task()?;
+    let to = asked.fields.parsed("to").ok_or_else(|| Problem::form("to is missing"))?;
+    let reason = asked.fields.text("reason").unwrap_or_default().to_owned();
+    grant(asked, StatusCode::OK, Wish::Move(Move { task, to, reason })).await
+}
+
+async fn log(asked: Asked) -> Answer {
+    let task = asked.task()?;
+    let text = asked.fields.text("text").unwrap_or_default().to_owned();
+    grant(asked, StatusCode::OK, Wish::Log(Log { task, text })).await
+}
+
+async fn approve(asked: Asked) -> Answer {
+    let approve = Approve { task: asked.task()?, all: asked.fields.is_set("all") };
+    grant(asked, StatusCode::OK, Wish::Approve(approve)).await
+}
+
+async fn reject(asked: Asked) -> Answer {
+    let reason = asked.fields.text("reason").unwrap_or_default().to_owned();
+    let reject = Reject { task: asked.task()?, reason };
+    grant(asked, StatusCode::OK, Wish::Reject(reject)).await
+}
+
+async fn retry(asked: Asked) -> Answer {
+    let retry = Retry { task: asked.task()? };
+    grant(asked, StatusCode::OK, Wish::Retry(retry)).await
+}
+
+/// Has a wish granted, once.
+pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answer {
+    let (actor, moment, expected) =
+        (asked.actor(), asked.moment, asked.headers.get(header::IF_MATCH).cloned());
+    let (task, papers) = asked
+        .apart(move |server| {
+            let engine = &server.house.engine;
+            let explain = |fault| server.house.commands.explain(fault);
+            if let Some(id) = server.done_before(moment)? {
+                return engine.task(&id).map_err(explain);
+            }
+            if let (Some(expected), Some(id)) = (expected, about(&wish)) {
+                expect_same(&expected, &engine.task(id).map_err(explain)?.0)?;
+            }
+            let granted = engine.grant(&wish, &actor, moment).map_err(explain)?;
+            server.house.commands.changed();
+            Ok(granted)
+        })
+        .await?;
+    Ok(shown(status, &task, &papers))
+}
+
+fn about(wish: &Wish) -> Option<&TaskId> {
+    Some(match wish {
+        Wish::Create(_) => return None,
+        Wish::Move(asked) => &asked.task,
+        Wish::Edit(asked) => &asked.task,
+        Wish::Log(asked) => &asked.task,
+        Wish::Retry(asked) => &asked.task,
+        Wish::Approve(asked) => &asked.task,
+        Wish::Reject(asked) => &asked.task,
+        Wish::Ci(verdict) => &verdict.task,
+    })
+}
+
+impl Server {
+    /// The task that a request was about which was made of this moment, if it was done: by a process that is no more, whose answer nobody got.
+    fn done_before(&self, moment: Option<Moment>) -> Result<Option<TaskId>, Problem> {
+        let Some(moment) = moment else { return Ok(None) };
+        let journal = &self.house.engine.ground().journal;
+        let explain = |error| self.house.commands.explain(Fault::Read(error));
+        for id in first_events(moment) {
+            let Some(pos) = journal.find(id).map_err(explain)? else { continue };
+            for stored in journal.read(pos, 1).map_err(explain)? {
+                let line = Line::parse(stored.text.as_bytes()).ok();
+                if let Some(task) = line.and_then(|line| line.task.and_then(|task| task.parse().ok())) {
+                    return Ok(Some(task));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+async fn claim(asked: Asked) -> Answer {
+    let task = asked.task()?;
+    let agent: AgentName = asked.fields.parsed("agent").ok_or_else(|| Problem::form("agent is missing"))?;
+    asked.expect_own_name(&agent)?;
+    let ttl = asked.fields.text("ttl").map(|text| {
+        let expected = || Problem::form(format!("ttl: expected a duration such as 10m, got {text:?}"));
+        baton_core::duration::parse(text).ok_or_else(expected)
+    });
+    let ttl_ms = ttl.transpose()?.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+    let moment = asked.moment;
+    let claimed = asked
+        .apart(move |server| {
+            let engine = &server.house.engine;
+            let explain = |fault| server.house.commands.explain(fault);
+            if server.done_before(moment)?.is_some() {
+                let (found, _) = engine.task(&task).map_err(explain)?;
+                let own = found.live_run().zip(found.lease.as_ref()).filter(|(run, _)| run.agent == agent);
+                let (run, lease) = own.ok_or_else(|| {
+                    Problem::of_exit(
+                        5,
+                        "T011",
+                        format!("{task} was claimed by this request, and the lease is over"),
+                    )
+                })?;
+                return Ok(claimed_json(&task, &run.id.to_string(), lease));
+            }
+            let claimed = engine.claim_at(&task, &agent, ttl_ms, None, moment).map_err(explain)?;
+            server.house.commands.changed();
+            Ok(claimed_json(&claimed.task, &claimed.run.to_string(), &claimed.lease))
+        })
+        .await?;
+    ok(&claimed)
+}
+
+fn claimed_json(task: &TaskId, run: &str, lease: &baton_core::task::Lease) -> Value {
+    json!({
+        "v": 1,
+        "taskId": task.as_str(),
+        "agent": lease.agent.as_str(),
+        "fence": lease.fence,
+        "expiresAt": lease.expires_at.to_string(),
+        "heartbeatBy": lease.beat_until.to_string(),
+        "runId": run,
+    })
+}
+
+fn holder(asked: &Asked) -> Result<Holder, Problem> {
+    let task = asked.task()?;
+    let agent: AgentName = asked.fields.parsed("agent").ok_or_else(|| Problem::form("agent is missing"))?;
+    asked.expect_own_name(&agent)?;
+    let fence = asked.fields.number("fence").ok_or_else(|| Problem::form("fence is missing"))?;
+    Ok(Holder { task, agent, fence, beaten_until: None })
+}
+
+async fn beat(asked: Asked) -> Answer {
+    let holder = holder(&asked)?;
+    let object = asked
+        .apart(move |server| {
+            let until =
+                server.house.engine.beat(&holder).map_err(|fault| server.house.commands.explain(fault))?;
+            Ok(json!({
+                "v": 1, "taskId": holder.task.as_str(), "agent": holder.agent.as_str(),
+                "fence": holder.fence, "expiresAt": until.to_string(),
+            }))
+        })
+        .await?;
+    ok(&object)
+}
+
+async fn release(asked: Asked) -> Answer {
+    let (holder, moment) = (holder(&asked)?, asked.moment);
+    let (task, papers) = asked
+        .apart(move |server| {
+            let engine = &server.house.engine;
+            let explain = |fault| server.house.commands.explain(fault);
+            if let Some(id) = server.done_before(moment)? {
+                return engine.task(&id).map_err(explain);
+            }
+            let released = engine.release_at(&holder, moment).map_err(explain)?;
+            server.house.commands.changed();
+            Ok(released)
+        })
+        .await?;
+    Ok(shown(StatusCode::OK, &task, &papers))
+}
+
+/// A task as scripts see it: the keys of its file, and the body.
+fn shown(status: StatusCode, task: &Task, papers: &Papers) -> Response {
+    let mut map = task.to_json();
+    map.insert("body".into(), papers.body().into());
+    let mut response = answer(status, &Value::Object(map));
+    if let Ok(tag) = HeaderValue::from_str(&etag(task)) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn etag(task: &Task) -> String {
+    format!("\"{}\"", task.rev())
+}
+
+/// Refuses what was asked of another state of the task.
+fn expect_same(expected: &HeaderValue, task: &Task) -> Result<(), Problem> {
+    let own = etag(task);
+    let is_same = expected
+        .to_str()
+        .is_ok_and(|expected| expected.split(',').any(|tag| tag.trim() == own || tag.trim() == "*"));
+    match is_same {
+        true => Ok(()),
+        false => Err(Problem::precondition(format!("{} has changed: its ETag is {own}", task.id))
+            .cause(format!("If-Match: expected {own}, got {expected:?}"))),
+    }
+}

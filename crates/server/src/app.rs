@@ -1,0 +1,338 @@
+//! The way of every request: where it comes from, whose it is, what it may, what it holds; then its handler, once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use baton_ledger::hash::sha256;
+use futures::StreamExt as _;
+use serde_json::Value;
+use std::sync::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
+use crate::asked::{Answer, Asked};
+use crate::field::Arguments;
+use crate::house::House;
+use crate::limits::{
+    BODY_WAIT, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, RAW_BODY_BYTES_MAX,
+    REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
+};
+use crate::once::{Before, Once};
+use crate::problem::Problem;
+use crate::routes::{self, Gives, Route, Takes};
+use crate::stream::tail::Tail;
+
+/// A server, as its handlers know it.
+#[derive(Debug)]
+pub struct Server {
+    pub house: House,
+    pub tokens: Arc<Tokens>,
+    pub once: Once,
+    pub tail: Tail,
+    hosts: Hosts,
+    cookie: String,
+    requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    /// Wrong tokens of this second.
+    refusals: Mutex<(Option<Instant>, u32)>,
+    /// Says when it ends.
+    pub ending: watch::Receiver<bool>,
+    pub counts: Counts,
+}
+
+/// What was answered, by the class of its status.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub by_class: [AtomicU64; 5],
+}
+
+impl Server {
+    pub fn new(
+        house: House,
+        tokens: Arc<Tokens>,
+        hosts: Hosts,
+        port: u16,
+        ending: watch::Receiver<bool>,
+    ) -> std::io::Result<Arc<Self>> {
+        let once = Once::open(&house.dir)?;
+        let tail = Tail::start(house.engine.ground().journal.clone())?;
+        Ok(Arc::new(Server {
+            house,
+            tokens,
+            once,
+            tail,
+            hosts,
+            cookie: login_cookie(port),
+            requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            refusals: Mutex::default(),
+            ending,
+            counts: Counts::default(),
+        }))
+    }
+
+    /// The router over all routes.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let mut by_path: BTreeMap<&str, Vec<&'static Route>> = BTreeMap::new();
+        for route in routes::all() {
+            by_path.entry(route.path).or_default().push(route);
+        }
+        let mut router = Router::new();
+        for (path, methods) in by_path {
+            let server = self.clone();
+            router = router.route(
+                path,
+                any(move |params: RawPathParams, request: Request| {
+                    let path =
+                        params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                    server.clone().take(methods.clone(), path, request)
+                }),
+            );
+        }
+        let server = self.clone();
+        router.fallback(move |request: Request| server.clone().take(Vec::new(), Vec::new(), request))
+    }
+
+    /// Answers a request, whatever it is.
+    async fn take(
+        self: Arc<Self>,
+        methods: Vec<&'static Route>,
+        path: Vec<(String, String)>,
+        request: Request,
+    ) -> Response {
+        let is_head = request.method() == Method::HEAD;
+        let answer = self.clone().answer(&methods, path, request).await;
+        let mut response = answer.unwrap_or_else(Problem::into_response);
+        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            let allowed: Vec<&str> = methods.iter().map(|route| route.verb.as_str()).collect();
+            if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
+                response.headers_mut().insert(header::ALLOW, allowed);
+            }
+        }
+        let headers = response.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
+        self.counts.by_class[class].fetch_add(1, Ordering::Relaxed);
+        if is_head {
+            *response.body_mut() = Body::empty();
+        }
+        response
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        methods: &[&'static Route],
+        path: Vec<(String, String)>,
+        request: Request,
+    ) -> Answer {
+        let (head, body) = request.into_parts();
+        self.hosts.expect(&head.headers).map_err(Problem::origin)?;
+        let route = methods.iter().find(|route| route.verb.is(&head.method));
+        let needs = route.map_or(Needs::Token, |route| route.needs);
+        let who = match needs {
+            Needs::Nothing => None,
+            needs => Some(self.admit(&head.headers, &head.method, needs)?),
+        };
+        let Some(route) = route else {
+            return Err(match methods.is_empty() {
+                true => Problem::no_route(format!("there is nothing at {}", shown(head.uri.path())))
+                    .hint("see /v1/openapi.json"),
+                false => Problem::method(format!("{} is not possible here", head.method)),
+            });
+        };
+        let place = self.enter(route)?;
+        let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
+        let query: Vec<(String, String)> = query.into_owned().collect();
+        let query = Arguments::check_text(route.query, &query).map_err(Problem::form)?;
+        let body = read_body(route, &head.headers, body).await?;
+        let fields = match route.takes {
+            Takes::Fields(fields) => {
+                let Value::Object(given) = parse(&body)? else {
+                    return Err(Problem::form("the body: expected an object"));
+                };
+                Arguments::check(fields, given).map_err(Problem::form)?
+            }
+            Takes::Json(_) => {
+                parse(&body)?;
+                Arguments::default()
+            }
+            Takes::Nothing | Takes::Bytes => Arguments::default(),
+        };
+        let key = match route.verb.changes() {
+            true => idempotency_key(&head.headers, who.as_ref(), route, &path)?,
+            false => None,
+        };
+        let digest = sha256(&body);
+        let asked = Asked {
+            server: self.clone(),
+            who,
+            path,
+            query,
+            headers: head.headers,
+            fields,
+            body,
+            moment: None,
+        };
+        // On a task of its own: whoever goes away does not leave half of it undone.
+        let done = tokio::spawn(once(self, route, asked, key, digest, place)).await;
+        done.unwrap_or_else(|_| Err(Problem::unexpected("the request came to grief; it is in the log")))
+    }
+
+    /// Whose request it is, where that opens what is asked for.
+    fn admit(&self, headers: &HeaderMap, method: &Method, needs: Needs) -> Result<Who, Problem> {
+        let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
+        let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
+        let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
+        let found = found.or_else(|| self.house.commands.session_of(&token));
+        let Some(who) = found else {
+            self.count_refusal()?;
+            return Err(Problem::token("this token is not known here, or its time is over"));
+        };
+        let changes = !matches!(*method, Method::GET | Method::HEAD);
+        if is_cookie && changes && is_cross_site(headers) {
+            return Err(Problem::origin("a page of another site may not do this"));
+        }
+        if !needs.is_met_by(who.scope) {
+            let what = format!("a token of scope {} does not open this", who.scope.as_str());
+            return Err(Problem::scope(what).cause(format!("these do: {}", needs.scopes().join(", "))));
+        }
+        Ok(who)
+    }
+
+    /// Whoever guesses is slowed down, and whoever has a token is not.
+    fn count_refusal(&self) -> Result<(), Problem> {
+        let mut refusals = self.refusals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let now = Instant::now();
+        if refusals.0.is_none_or(|since| now.duration_since(since) > Duration::from_secs(1)) {
+            *refusals = (Some(now), 0);
+        }
+        refusals.1 += 1;
+        match refusals.1 > REFUSALS_PER_SECOND_MAX {
+            true => Err(Problem::too_many("too many wrong tokens: wait a second")),
+            false => Ok(()),
+        }
+    }
+
+    fn enter(&self, route: &Route) -> Result<OwnedSemaphorePermit, Problem> {
+        let (places, what) = match route.gives {
+            Gives::Events => (&self.streams, "streams"),
+            _ => (&self.requests, "requests"),
+        };
+        let full = |_| Problem::overloaded(format!("too many {what} at once: try again in a moment"));
+        places.clone().try_acquire_owned().map_err(full)
+    }
+}
+
+/// Runs a handler, unless the same request was answered already.
+async fn once(
+    server: Arc<Server>,
+    route: &'static Route,
+    mut asked: Asked,
+    key: Option<[u8; 32]>,
+    digest: baton_core::Digest,
+    place: OwnedSemaphorePermit,
+) -> Answer {
+    let Some(key) = key else {
+        let response = (route.handler)(asked).await?;
+        return Ok(match route.gives {
+            // A stream keeps its place until it ends.
+            Gives::Events => keep(response, place),
+            _ => response,
+        });
+    };
+    let moment = server.house.engine.ground().clock.moment();
+    match server.once.begin(key, digest, moment)? {
+        Before::Answered(kept) => return Ok(kept),
+        Before::Nothing => asked.moment = Some(moment),
+        Before::Begun(moment) => asked.moment = Some(moment),
+    }
+    let answer = (route.handler)(asked).await;
+    server.once.end(key, answer).await
+}
+
+/// Lets a place go with the body of a response.
+fn keep(response: Response, place: OwnedSemaphorePermit) -> Response {
+    let (head, body) = response.into_parts();
+    let body = body.into_data_stream().map(move |chunk| {
+        let _ = &place;
+        chunk
+    });
+    Response::from_parts(head, Body::from_stream(body))
+}
+
+/// What makes two requests the same: who asks, for what, with which key.
+fn idempotency_key(
+    headers: &HeaderMap,
+    who: Option<&Who>,
+    route: &Route,
+    path: &[(String, String)],
+) -> Result<Option<[u8; 32]>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_CHARS_MAX);
+    let expected = format!("Idempotency-Key: expected 1 to {KEY_CHARS_MAX} printable characters");
+    let key = key.ok_or_else(|| Problem::form(expected))?;
+    let token = who.map_or("", |who| who.token.as_str());
+    let parts: Vec<&str> = path.iter().map(|(_, value)| value.as_str()).collect();
+    let text = [token, route.verb.as_str(), route.path, &parts.join("/"), key].join("\n");
+    Ok(Some(sha256(text.as_bytes()).0))
+}
+
+async fn read_body(route: &Route, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let (max, is_json) = match route.takes {
+        Takes::Nothing => return Ok(Bytes::new()),
+        Takes::Fields(_) | Takes::Json(_) => (JSON_BODY_BYTES_MAX, true),
+        Takes::Bytes => (RAW_BODY_BYTES_MAX, false),
+    };
+    if is_json {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let what = format!("Content-Type: expected application/json, got {:?}", shown(kind));
+            return Err(Problem::media_type(what));
+        }
+    }
+    let too_large = || Problem::too_large(format!("the body: expected at most {max} bytes"));
+    if body.size_hint().lower() > max as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let mut chunks = body.into_data_stream();
+    let read = async {
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| Problem::form(format!("the body ends early: {error}")))?;
+            if bytes.len() + chunk.len() > max {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(())
+    };
+    let late =
+        |_| Err(Problem::too_slow(format!("the body did not arrive within {} s", BODY_WAIT.as_secs())));
+    tokio::time::timeout(BODY_WAIT, read).await.unwrap_or_else(late)?;
+    Ok(bytes.into())
+}
+
+/// Reads JSON within bounds of depth, which the parser has, and of number.
+fn parse(body: &[u8]) -> Result<Value, Problem> {
+    // Every value but the first follows one of these.
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
+    if values > JSON_VALUES_MAX {
+        return Err(Problem::too_large(format!("the body: expected at most {JSON_VALUES_MAX} values")));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::form(format!("the body does not read as JSON: {error}")))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}

@@ -1,0 +1,135 @@
+//! One request after everything about it was checked that does not depend on what it is about.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use baton_core::event::Actor;
+use baton_core::ids::{AgentName, TaskId};
+use baton_core::moment::Moment;
+use baton_core::task::decide::{executor, operator};
+use serde_json::Value;
+
+use crate::access::{Scope, Who};
+use crate::app::Server;
+use crate::field::Arguments;
+use crate::house::{Bound, Call, Ran};
+use crate::problem::Problem;
+
+/// What a handler gives.
+pub type Answer = Result<Response, Problem>;
+
+/// A request.
+#[derive(Debug)]
+pub struct Asked {
+    pub server: Arc<Server>,
+    pub who: Option<Who>,
+    /// The parts of the path that have names.
+    pub path: Vec<(String, String)>,
+    pub query: Arguments,
+    pub headers: HeaderMap,
+    /// The fields of a body of JSON that was declared.
+    pub fields: Arguments,
+    /// The body, where others judge it.
+    pub body: Bytes,
+    /// What everything that is recorded for this request is to be made of, where it has a key.
+    pub moment: Option<Moment>,
+}
+
+impl Asked {
+    /// A named part of the path.
+    pub fn part(&self, name: &str) -> &str {
+        self.path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
+    }
+
+    /// The task that the path names. Every route of an agent's token comes by here: other tasks are not its business.
+    pub fn task(&self) -> Result<TaskId, Problem> {
+        let text = self.part("id");
+        let id = text.parse::<TaskId>().map_err(|_| no_task(text))?;
+        self.expect_own_task(&id)?;
+        Ok(id)
+    }
+
+    /// Refuses a task that is not the one of an agent's token.
+    pub fn expect_own_task(&self, id: &TaskId) -> Result<(), Problem> {
+        match self.bound().and_then(|bound| bound.task.as_ref()) {
+            Some(own) if own != id => {
+                Err(Problem::scope(format!("this token is for {own} and opens no other task")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an agent that acts in the name of another.
+    pub fn expect_own_name(&self, agent: &AgentName) -> Result<(), Problem> {
+        match self.bound() {
+            Some(bound) if bound.agent != *agent => {
+                Err(Problem::scope(format!("this token is {}'s, and {agent} is another", bound.agent)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn bound(&self) -> Option<&Bound> {
+        self.who.as_ref().and_then(|who| who.bound.as_ref())
+    }
+
+    /// In whose name it is recorded.
+    pub fn actor(&self) -> Actor {
+        self.bound().map_or_else(operator, |bound| executor(&bound.agent))
+    }
+
+    pub fn is_scope(&self, scope: Scope) -> bool {
+        self.who.as_ref().is_some_and(|who| who.scope == scope)
+    }
+
+    /// Does what waits for files and locks on a thread of its own.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Server) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let server = self.server.clone();
+        let done = tokio::task::spawn_blocking(move || work(&server)).await;
+        done.unwrap_or_else(|_| Err(Problem::unexpected("the request came to grief; it is in the log")))
+    }
+
+    /// Does a command of the command line, and gives what it printed as JSON.
+    pub async fn command(&self, words: Vec<String>, input: Vec<u8>) -> Result<Value, Problem> {
+        let ran = self.ran(words, input).await?;
+        if ran.exit != 0 {
+            return Err(Problem::of_command(ran.exit, &ran.err));
+        }
+        serde_json::from_slice(&ran.out)
+            .map_err(|error| Problem::unexpected(format!("the answer does not read: {error}")))
+    }
+
+    /// Does a command of the command line, however it ends.
+    pub async fn ran(&self, words: Vec<String>, input: Vec<u8>) -> Result<Ran, Problem> {
+        let who = self.who.clone().ok_or_else(|| Problem::token("a token is needed"))?;
+        self.apart(move |server| {
+            let ran = server.house.commands.run(Call { words, input, who });
+            server.house.commands.changed();
+            Ok(ran)
+        })
+        .await
+    }
+}
+
+/// That no task is called so.
+pub fn no_task(text: &str) -> Problem {
+    let shown: String = text.chars().take(80).collect();
+    Problem::of_exit(3, "T001", format!("no task {shown}")).hint("baton task ls")
+}
+
+/// An answer of JSON.
+pub fn json(status: StatusCode, value: &Value) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+pub fn ok(value: &Value) -> Answer {
+    Ok(json(StatusCode::OK, value))
+}

@@ -1,0 +1,66 @@
+//! What the server is given by whoever owns the data directory: the engine and the sessions, and the commands of the command line.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::ids::{AgentName, SessionId, TaskId};
+use baton_runtime::session::Broker;
+use baton_runtime::work::Crew;
+use baton_runtime::{Engine, Fault};
+
+use crate::access::Who;
+use crate::problem::Problem;
+
+/// Commands of the command line, done in this very process.
+///
+/// What breaks if an implementation lies: an answer that was not recorded is acted on by whoever asked.
+pub trait Commands: Send + Sync + fmt::Debug {
+    /// Does a command, as `baton --json WORDS` would, and gives what it printed. Blocks.
+    fn run(&self, call: Call) -> Ran;
+
+    /// What a failure means to people.
+    fn explain(&self, fault: Fault) -> Problem;
+
+    /// The session whose own token this is, while it lives.
+    fn session_of(&self, token: &str) -> Option<Who>;
+
+    /// Something has changed: whatever is due by that is looked at, and shown.
+    fn changed(&self);
+}
+
+/// A command.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub words: Vec<String>,
+    pub input: Vec<u8>,
+    pub who: Who,
+}
+
+/// A command that was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    pub exit: u8,
+    pub out: Vec<u8>,
+    pub err: Vec<u8>,
+}
+
+/// What the server stands on.
+#[derive(Debug, Clone)]
+pub struct House {
+    pub engine: Arc<Engine>,
+    pub broker: Arc<Broker>,
+    pub crew: Arc<Crew>,
+    pub commands: Arc<dyn Commands>,
+    /// Where what only the server needs is kept.
+    pub dir: PathBuf,
+}
+
+/// An agent that acts for itself, from within its session or by a token of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    pub agent: AgentName,
+    pub session: Option<SessionId>,
+    /// The one task that it may act on; any, where nothing is said.
+    pub task: Option<TaskId>,
+}

@@ -1,0 +1,81 @@
+//! Every bound of the server, with its unit and its reason.
+
+use std::time::Duration;
+
+/// A body of JSON. The largest thing that one may hold is the text of a task, 1 MiB, escaped.
+pub const JSON_BODY_BYTES_MAX: usize = 4 << 20;
+
+/// An artifact, or a bundle that is to be verified: it is held in memory until it is stored.
+pub const RAW_BODY_BYTES_MAX: usize = 64 << 20;
+
+/// Values in a body. A few bytes of text make a value of many bytes in memory.
+pub const JSON_VALUES_MAX: usize = 100_000;
+
+/// How long a body may take to arrive.
+pub const BODY_WAIT: Duration = Duration::from_secs(20);
+
+/// How long the head of a request may take to arrive, and how long a connection may wait for its next one.
+pub const HEAD_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a reader may take none of what is there for it.
+pub const WRITE_WAIT: Duration = Duration::from_secs(30);
+
+/// The head of a request.
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// Header fields of a request.
+pub const HEADERS_MAX: usize = 64;
+
+/// Connections at once; fewer where the system allows fewer descriptors.
+pub const CONNECTIONS_MAX: usize = 1024;
+
+/// Descriptors that are left for everything that is not a connection.
+pub const DESCRIPTORS_LEFT: u64 = 256;
+
+/// Requests that are worked on at once, streams aside.
+pub const REQUESTS_MAX: usize = 256;
+
+/// Streams at once.
+pub const STREAMS_MAX: usize = 512;
+
+/// Wrong tokens within a second, before all of them have to wait.
+pub const REFUSALS_PER_SECOND_MAX: u32 = 20;
+
+/// Items of a page, where nobody asks for fewer.
+pub const PAGE_DEFAULT: u64 = 100;
+
+/// Items of a page at most.
+pub const PAGE_MAX: u64 = 1000;
+
+/// How often a stream says that it is alive.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Events of a stream that are sent in one piece.
+pub const STREAM_CHUNK_EVENTS: usize = 256;
+
+/// The last events of the ledger that are kept in memory for whoever follows.
+pub const TAIL_EVENTS_MAX: usize = 4096;
+
+/// And their bytes.
+pub const TAIL_BYTES_MAX: usize = 8 << 20;
+
+/// How far somebody who has followed may fall behind before they are told.
+pub const LAG_EVENTS_MAX: u64 = 20_000;
+
+/// Answers that are kept for requests that come again.
+pub const ANSWERS_KEPT_MAX: usize = 20_000;
+
+/// For how long.
+pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// An answer that is larger is not kept; who asks again is told how it is now.
+pub const ANSWER_KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// Characters of an idempotency key.
+pub const KEY_CHARS_MAX: usize = 255;
+
+/// What a command may print as an answer.
+pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// How long requests may go on once the server ends.
+pub const DRAIN_WAIT: Duration = Duration::from_secs(5);

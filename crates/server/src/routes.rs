@@ -1,0 +1,106 @@
+//! Every route, once. The router, the document that describes them, the reference page and the table of who may do what are made from it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use axum::http::{Method, StatusCode};
+
+use crate::access::Needs;
+use crate::asked::{Answer, Asked};
+use crate::field::Field;
+use crate::schema::Shape;
+
+/// What does a route's work.
+pub type Handler = fn(Asked) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// One route.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub verb: Verb,
+    pub path: &'static str,
+    /// What a client calls it.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub needs: Needs,
+    pub query: &'static [Field],
+    pub takes: Takes,
+    pub gives: Gives,
+    pub handler: Handler,
+}
+
+/// What is done to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+            Verb::Put => "PUT",
+            Verb::Patch => "PATCH",
+            Verb::Delete => "DELETE",
+        }
+    }
+
+    pub fn is(self, method: &Method) -> bool {
+        method.as_str() == self.as_str() || (self == Verb::Get && method == Method::HEAD)
+    }
+
+    /// Whether it changes something, so that a request may have a key and a page of another site may not make it.
+    pub fn changes(self) -> bool {
+        self != Verb::Get
+    }
+}
+
+/// What a route takes as its body.
+#[derive(Debug, Clone, Copy)]
+pub enum Takes {
+    Nothing,
+    /// An object of these fields.
+    Fields(&'static [Field]),
+    /// JSON that is judged elsewhere: its shape, for the description.
+    Json(Shape),
+    /// Bytes of any kind.
+    Bytes,
+}
+
+/// What a route answers where all is well.
+#[derive(Debug, Clone, Copy)]
+pub enum Gives {
+    Json(StatusCode, Shape),
+    Text,
+    Bytes,
+    Empty,
+    /// A stream of events that ends when somebody wants it to.
+    Events,
+}
+
+/// All of them.
+pub fn all() -> Vec<&'static Route> {
+    use crate::api::{agents, health, sessions, streams, tasks, traces, work};
+    let families = [
+        health::ROUTES,
+        tasks::ROUTES,
+        work::ROUTES,
+        sessions::ROUTES,
+        traces::ROUTES,
+        streams::ROUTES,
+        agents::ROUTES,
+    ];
+    families.into_iter().flatten().collect()
+}
+
+/// Makes a handler of an asynchronous function.
+macro_rules! handler {
+    ($function:path) => {
+        |asked| Box::pin($function(asked))
+    };
+}
+pub(crate) use handler;

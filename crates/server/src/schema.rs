@@ -1,0 +1,226 @@
+//! The shapes of answers, as JSON Schema. More may stand beside what is named here; what is named does not change.
+
+use serde_json::{Map, Value, json};
+
+/// A shape by its name in the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape(pub &'static str);
+
+/// Declares shapes: name, schema.
+macro_rules! shapes {
+    ($($name:ident = $schema:tt;)*) => {
+        impl Shape {
+            $(
+                #[expect(non_upper_case_globals, reason = "they are called as in the description")]
+                pub const $name: Shape = Shape(stringify!($name));
+            )*
+        }
+
+        /// Every shape with its schema.
+        pub fn shapes() -> Map<String, Value> {
+            let mut map = Map::new();
+            $(map.insert(stringify!($name).to_owned(), json!($schema));)*
+            map
+        }
+    };
+}
+
+shapes! {
+    Problem = {
+        "type": "object",
+        "description": "What went wrong (RFC 9457). `baton explain CODE` has a page about it.",
+        "properties": {
+            "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
+            "code": {"type": "string"}, "detail": {"type": "string"}, "hint": {"type": "string"},
+        },
+        "required": ["type", "title", "status", "code"],
+    };
+    Health = {
+        "type": "object",
+        "properties": {"status": {"type": "string", "const": "ok"}},
+        "required": ["status"],
+    };
+    Task = {
+        "type": "object",
+        "description": "A task: the keys of its file, and its body.",
+        "properties": {
+            "id": {"type": "string"}, "title": {"type": "string"}, "status": {"$ref": "#/components/schemas/Status"},
+            "phase": {"type": "string"}, "priority": {"type": "string"}, "routing": {"type": "object"},
+            "dependsOn": {"type": "array", "items": {"type": "string"}}, "parentId": {"type": "string"},
+            "lease": {"$ref": "#/components/schemas/Lease"}, "metadata": {"type": "object"},
+            "rev": {"type": "integer"}, "body": {"type": "string"},
+        },
+        "required": ["id", "title", "status", "phase", "priority", "rev"],
+    };
+    Status = {
+        "type": "string",
+        "enum": ["backlog", "ready", "in-progress", "blocked", "review", "done", "cancelled", "deadletter"],
+    };
+    Lease = {
+        "type": "object",
+        "properties": {
+            "agent": {"type": "string"}, "acquiredAt": {"type": "string"}, "expiresAt": {"type": "string"},
+            "renewCount": {"type": "integer"}, "fence": {"type": "integer"},
+        },
+        "required": ["agent", "expiresAt", "fence"],
+    };
+    Tasks = {
+        "type": "object",
+        "properties": {
+            "tasks": {"type": "array", "items": {"$ref": "#/components/schemas/Task"}},
+            "next": {"type": "string", "description": "Where the next page begins; absent on the last one."},
+        },
+        "required": ["tasks"],
+    };
+    Claimed = {
+        "type": "object",
+        "properties": {
+            "taskId": {"type": "string"}, "agent": {"type": "string"}, "fence": {"type": "integer"},
+            "expiresAt": {"type": "string"}, "runId": {"type": "string"},
+        },
+        "required": ["taskId", "agent", "fence", "expiresAt", "runId"],
+    };
+    Beaten = {
+        "type": "object",
+        "properties": {"taskId": {"type": "string"}, "expiresAt": {"type": "string"}},
+        "required": ["taskId", "expiresAt"],
+    };
+    Message = {
+        "type": "object",
+        "description": "A message of AOF/1; what it must be is in docs/protocol/messages.md.",
+    };
+    Sent = {
+        "type": "object",
+        "properties": {
+            "accepted": {"type": "boolean"}, "reason": {"type": "string"}, "detail": {"type": "string"},
+            "events": {"type": "array", "items": {"type": "string"}}, "position": {"type": "integer"},
+        },
+        "required": ["accepted", "events", "position"],
+    };
+    Submitted = {
+        "type": "object",
+        "properties": {
+            "accepted": {"type": "boolean"}, "error": {"type": "string"}, "phase": {"type": "string"},
+            "next_phase": {"type": "string"}, "warnings": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["accepted"],
+    };
+    TerminationInfo = {
+        "type": "object",
+        "description": "How a session ended, and why.",
+        "properties": {
+            "reason": {"type": "string"}, "terminated_by": {"type": "string"}, "message": {"type": "string"},
+            "exit_code": {"type": ["integer", "null"]}, "stderr": {"type": "object"},
+        },
+        "required": ["reason"],
+    };
+    Session = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"}, "agent": {"type": "string"}, "harness": {"type": "string"},
+            "state": {"type": "string"}, "taskId": {"type": "string"}, "lastError": {"type": "object"},
+            "pendingPermissions": {"type": "array"}, "toolRuns": {"type": "array"}, "hookRuns": {"type": "array"},
+            "terminationInfo": {"$ref": "#/components/schemas/TerminationInfo"},
+        },
+        "required": ["id", "agent", "harness", "state"],
+    };
+    SessionState = {
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "state": {"type": "string"}},
+        "required": ["id"],
+    };
+    Sessions = {
+        "type": "object",
+        "properties": {"sessions": {"type": "array", "items": {"$ref": "#/components/schemas/Session"}}},
+        "required": ["sessions"],
+    };
+    Record = {
+        "type": "object",
+        "description": "An event as it is stored; docs/protocol/ledger.md describes it.",
+        "properties": {"id": {"type": "string"}, "pos": {"type": "integer"}, "seq": {"type": "integer"}, "type": {"type": "string"}},
+        "required": ["id", "pos", "seq", "type"],
+    };
+    Traces = {
+        "type": "object",
+        "properties": {
+            "traces": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "trace": {"type": "string"}, "events": {"type": "integer"}, "head": {"type": "string"},
+                        "closed": {"type": "boolean"},
+                    },
+                    "required": ["trace", "events", "head", "closed"],
+                },
+            },
+        },
+        "required": ["traces"],
+    };
+    TraceOpened = {"type": "object", "properties": {"trace": {"type": "string"}}, "required": ["trace"]};
+    Trace = {
+        "type": "object",
+        "properties": {
+            "trace": {"type": "string"}, "closed": {"type": "boolean"}, "size": {"type": "integer"},
+            "events": {"type": "array", "items": {"$ref": "#/components/schemas/Record"}},
+            "next": {"type": "integer", "description": "`from` of the next page; absent on the last one."},
+        },
+        "required": ["trace", "closed", "size", "events"],
+    };
+    Runs = {
+        "type": "object",
+        "properties": {"taskId": {"type": "string"}, "runs": {"type": "array", "items": {"type": "object"}}},
+        "required": ["taskId", "runs"],
+    };
+    Offered = {
+        "description": "One event, or an array of them: {type, payload, artifacts?, seen?}.",
+        "type": ["object", "array"],
+    };
+    Appended = {
+        "type": "object",
+        "properties": {"trace": {"type": "string"}, "events": {"type": "array", "items": {"type": "object"}}},
+        "required": ["trace", "events"],
+    };
+    Report = {
+        "type": "object",
+        "properties": {
+            "verdict": {"type": "string", "enum": ["pass", "pass-with-warnings", "fail", "unknown"]},
+            "subject": {"type": "object"}, "checks": {"type": "array"}, "findings": {"type": "array"},
+        },
+        "required": ["verdict", "checks", "findings"],
+    };
+    Proof = {"type": "object", "properties": {"proof": {}}, "required": ["proof"]};
+    Checkpoint = {
+        "type": "object",
+        "properties": {"checkpoint": {"type": "string"}, "size": {"type": "integer"}, "root": {"type": "string"}},
+        "required": ["checkpoint", "size", "root"],
+    };
+    Artifact = {
+        "type": "object",
+        "properties": {"sha256": {"type": "string"}, "bytes": {"type": "integer"}},
+        "required": ["sha256", "bytes"],
+    };
+    Agents = {
+        "type": "object",
+        "properties": {
+            "agents": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"}, "name": {"type": "string"}, "harness": {"type": "string"},
+                        "installed": {"type": "boolean"}, "sessions": {"type": "integer"},
+                    },
+                    "required": ["id", "name", "harness"],
+                },
+            },
+        },
+        "required": ["agents"],
+    };
+    Nodes = {
+        "type": "object",
+        "properties": {"nodes": {"type": "array", "items": {"type": "object"}}},
+        "required": ["nodes"],
+    };
+    Document = {"type": "object", "description": "The description of this interface (OpenAPI 3.1)."};
+}
