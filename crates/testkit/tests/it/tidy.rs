@@ -54,7 +54,8 @@ fn the_crates_depend_on_each_other_in_one_direction_only() {
         ("baton-ledger", &["baton-core"][..]),
         ("baton-store", &["baton-core", "baton-ledger"][..]),
         ("baton-runtime", &["baton-core", "baton-ledger", "baton-store"][..]),
-        ("baton-cli", &["baton-core", "baton-ledger", "baton-store", "baton-runtime"][..]),
+        ("baton-server", &["baton-core", "baton-ledger", "baton-store", "baton-runtime"][..]),
+        ("baton-cli", &["baton-core", "baton-ledger", "baton-store", "baton-runtime", "baton-server"][..]),
         ("baton-testkit", &["baton-core", "baton-ledger", "baton-store"][..]),
         (
             "baton-benches",
