@@ -37,6 +37,12 @@ pub(crate) struct Globals {
     /// Use this data directory [default: BATON_DATA_DIR, else .baton here or above, else the user's own]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Let this server do it, such as http://127.0.0.1:7433 [default: BATON_SERVER]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "data_dir")]
+    pub(crate) server: Option<String>,
+    /// Show this token to the server [default: BATON_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
     /// Print data as JSON: one object, or one per line for what streams
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -164,3 +164,9 @@ pub(crate) const MCP_QUESTION_CHARS_MAX: usize = 4_000;
 /// Tasks that `list_ready` gives where nothing else is asked for, and at most.
 pub(crate) const MCP_LIST_DEFAULT: u64 = 20;
 pub(crate) const MCP_LIST_MAX: u64 = 100;
+
+/// How long a server elsewhere may take to answer at first.
+pub(crate) const REMOTE_WAIT: Duration = Duration::from_secs(10);
+
+/// A piece of what a command reads or prints, on its way to or from a server elsewhere.
+pub(crate) const REMOTE_PIECE_BYTES: usize = 128 << 10;

@@ -17,6 +17,7 @@ mod limits;
 mod lines;
 mod notices;
 mod operate_args;
+mod remote;
 mod repository;
 mod serve;
 mod session_args;
@@ -85,6 +86,15 @@ fn main() -> ExitCode {
         if let Err(error) = config::expect_flags(&cli.globals.set) {
             ui.fail(&error);
             return error.exit().code().into();
+        }
+        if let Some(server) = remote::wanted(&cli) {
+            return match remote::run(&argv, &cli, &server) {
+                Ok(code) => code.into(),
+                Err(error) => {
+                    ui.fail(&error);
+                    error.exit().code().into()
+                }
+            };
         }
         let hand_over = match execute(&ctx, &mut ui, cli.command) {
             Ok(code) => return code.into(),

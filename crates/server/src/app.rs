@@ -177,7 +177,8 @@ impl Server {
             who,
             path,
             query,
-            headers: head.headers,
+            headers: head.headers.clone(),
+            head: matches!(route.gives, Gives::Socket).then_some(head),
             fields,
             body,
             moment: None,
@@ -224,7 +225,7 @@ impl Server {
 
     fn enter(&self, route: &Route) -> Result<OwnedSemaphorePermit, Problem> {
         let (places, what) = match route.gives {
-            Gives::Events => (&self.streams, "streams"),
+            Gives::Events | Gives::Socket => (&self.streams, "streams"),
             _ => (&self.requests, "requests"),
         };
         let full = |_| Problem::overloaded(format!("too many {what} at once: try again in a moment"));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use baton_core::event::Actor;
@@ -29,6 +30,8 @@ pub struct Asked {
     pub path: Vec<(String, String)>,
     pub query: Arguments,
     pub headers: HeaderMap,
+    /// The request's head, for whoever makes a WebSocket of it.
+    pub head: Option<Parts>,
     /// The fields of a body of JSON that was declared.
     pub fields: Arguments,
     /// The body, where others judge it.

@@ -1,6 +1,8 @@
 //! What the server is given by whoever owns the data directory: the engine and the sessions, and the commands of the command line.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +21,9 @@ pub trait Commands: Send + Sync + fmt::Debug {
     /// Does a command, as `baton --json WORDS` would, and gives what it printed. Blocks.
     fn run(&self, call: Call) -> Ran;
 
+    /// Begins a command with streams of its own, as `baton WORDS` would do it; `done` gets the exit code.
+    fn begin(&self, handed: Handed, done: Done) -> Result<(), Problem>;
+
     /// What a failure means to people.
     fn explain(&self, fault: Fault) -> Problem;
 
@@ -36,6 +41,22 @@ pub struct Call {
     pub input: Vec<u8>,
     pub who: Who,
 }
+
+/// A command whose streams are elsewhere.
+#[derive(Debug)]
+pub struct Handed {
+    pub words: Vec<String>,
+    pub who: Who,
+    /// Standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// Whether the input comes from a terminal.
+    pub is_terminal: bool,
+    /// Closed when whoever gave it has gone.
+    pub caller: UnixStream,
+}
+
+/// Takes the exit code of a command.
+pub type Done = Box<dyn FnOnce(u8) + Send>;
 
 /// A command that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -79,3 +79,12 @@ pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// How long requests may go on once the server ends.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(5);
+
+/// A message of a socket over which a command is given: a piece of one of its streams.
+pub const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// The first message, with the arguments.
+pub const ARGUMENTS_BYTES_MAX: usize = 4 << 20;
+
+/// How long the arguments of a command may take to arrive.
+pub const ARGUMENTS_WAIT: Duration = Duration::from_secs(10);

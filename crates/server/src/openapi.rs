@@ -114,6 +114,7 @@ fn responses(route: &Route) -> Value {
         ),
         Gives::Events => (StatusCode::OK, json!({"text/event-stream": {"schema": {"type": "string"}}})),
         Gives::Empty => (StatusCode::NO_CONTENT, Value::Null),
+        Gives::Socket => (StatusCode::SWITCHING_PROTOCOLS, Value::Null),
     };
     let mut well = json!({"description": "As it should be."});
     if !content.is_null() {

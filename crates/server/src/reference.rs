@@ -33,6 +33,7 @@ fn describe(out: &mut String, route: &Route) {
         Gives::Bytes => "200 with bytes".to_owned(),
         Gives::Empty => "204".to_owned(),
         Gives::Events => "200 with a stream of events".to_owned(),
+        Gives::Socket => "101 and becomes a WebSocket".to_owned(),
     };
     let _ = writeln!(out, "`{}` · {scopes} · answers {gives}", route.name);
     if !route.query.is_empty() {

@@ -80,11 +80,13 @@ pub enum Gives {
     Empty,
     /// A stream of events that ends when somebody wants it to.
     Events,
+    /// A WebSocket.
+    Socket,
 }
 
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
-    use crate::api::{agents, health, sessions, streams, tasks, traces, work};
+    use crate::api::{agents, commands, health, sessions, streams, tasks, traces, work};
     let families = [
         health::ROUTES,
         tasks::ROUTES,
@@ -93,6 +95,7 @@ pub fn all() -> Vec<&'static Route> {
         traces::ROUTES,
         streams::ROUTES,
         agents::ROUTES,
+        commands::ROUTES,
     ];
     families.into_iter().flatten().collect()
 }

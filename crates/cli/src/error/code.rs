@@ -82,6 +82,7 @@ codes! {
     OutcomeUnknown "S001" Unexpected,
     OtherVersion "S002" Conflict,
     NotServed "S003" Refused,
+    Unreachable "S004" Unexpected,
     NoSession "A001" NotFound,
     NoAgent "A002" NotFound,
     SessionRefused "A003" Refused,

@@ -81,7 +81,7 @@ impl Source {
 /// A whole file that a person named, or standard input for `-`, up to a bound: more is cut off, and so is seen to be too much.
 pub(crate) fn read_bytes(ctx: &Context, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
-    if path == Path::new("-") {
+    if path == Path::new("-") || ctx.is_fed() {
         ctx.stdin()?.take(bytes_max).read_to_end(&mut bytes).map_err(|error| {
             CliError::new(Code::FileUnreadable, "cannot read standard input").cause(error.to_string())
         })?;

@@ -102,7 +102,7 @@ impl HandOver {
     }
 }
 
-fn unknown() -> CliError {
+pub(crate) fn unknown() -> CliError {
     let what = "outcome unknown: the process that owns the data directory ended in the middle of this call";
     CliError::new(Code::OutcomeUnknown, what).cause("the same call may be repeated").hint("baton events")
 }

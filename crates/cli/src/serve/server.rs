@@ -20,6 +20,7 @@ use crate::context::{Caller, Environment};
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::limits::{CALL_READ_MS, CALLS_MAX, DRAIN_MS_MAX};
+use crate::remote;
 use crate::{execute, help, prepare};
 
 /// Takes commands until it is told to stop.
@@ -208,8 +209,20 @@ impl Call {
         let cli =
             help::parse(argv).map_err(|error| CliError::new(Code::Usage, error.to_string().trim_end()))?;
         let here = owner.engine.ground().workspace.clone();
-        let caller = Caller { env: Environment::default(), here, owner: owner.clone(), is_fed: true, acting };
+        // This process's own surroundings, and this data directory, however it was found.
+        let root = owner.workspace.layout.root().as_os_str().to_owned();
+        let env = std::env::vars_os().chain([("BATON_DATA_DIR".into(), root)]).collect();
+        let env = Environment { captured: Some(env) };
+        let caller = Caller { env, here, owner: owner.clone(), is_fed: true, acting };
         Ok(Call { cli, caller, console })
+    }
+
+    /// Refuses what makes no sense from another machine: what concerns the process itself, and what names files, which are not there.
+    pub(super) fn expect_remote(&self) -> Result<(), CliError> {
+        match remote::place(self.cli.command.as_ref()) {
+            remote::Place::There => Ok(()),
+            _ => Err(CliError::new(Code::NotServed, "this command is not done by another machine")),
+        }
     }
 
     pub(super) fn run(self) -> u8 {

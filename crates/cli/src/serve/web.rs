@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use baton_runtime::Fault;
 use baton_server::access::Who;
-use baton_server::house::{Call, Commands, House, Ran};
+use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
 use baton_server::limits::OUTPUT_BYTES_MAX;
 use baton_server::listen::{self, Listening, Setting};
 use baton_server::problem::Problem;
@@ -95,9 +95,26 @@ impl Commands for InHouse {
         })
     }
 
+    fn begin(&self, handed: Handed, done: Done) -> Result<(), Problem> {
+        let Handed { words, streams, is_terminal, caller, .. } = handed;
+        let console = Console::of(streams, is_terminal, Arc::new(caller));
+        let command = Command::in_house(&self.owner, &argv(&[], &words), console, None)
+            .and_then(|command| command.expect_remote().map(|()| command));
+        let command = command.map_err(|error| problem(&error))?;
+        let poked = (self.owner.clone(), self.poke.clone());
+        let run = move || {
+            let code = command.run();
+            poked.0.wake.wake();
+            poked.1.poke();
+            drop(poked);
+            done(code);
+        };
+        let spawned = std::thread::Builder::new().name("call".into()).spawn(run);
+        spawned.map(drop).map_err(|error| Problem::unexpected(format!("no thread for it: {error}")))
+    }
+
     fn explain(&self, fault: Fault) -> Problem {
-        let error = CliError::from(fault);
-        Problem::of_command(error.exit().code(), &printed(&error))
+        problem(&CliError::from(fault))
     }
 
     fn session_of(&self, _token: &str) -> Option<Who> {
@@ -116,10 +133,7 @@ impl InHouse {
         stdin.write_all(&call.input)?;
         stdin.rewind()?;
         let console = Console::kept(stdin, stdout.try_clone()?, stderr.try_clone()?);
-        let words =
-            ["baton", "--json"].iter().map(|word| (*word).to_owned()).chain(call.words.iter().cloned());
-        let argv: Vec<OsString> = words.map(OsString::from).collect();
-        let exit = match Command::in_house(&self.owner, &argv, console, None) {
+        let exit = match Command::in_house(&self.owner, &argv(&["--json"], &call.words), console, None) {
             Ok(command) => command.run(),
             Err(error) => {
                 return Ok(Ran { exit: error.exit().code(), out: Vec::new(), err: printed(&error) });
@@ -127,6 +141,11 @@ impl InHouse {
         };
         Ok(Ran { exit, out: taken(&mut stdout)?, err: taken(&mut stderr)? })
     }
+}
+
+fn argv(flags: &[&str], words: &[String]) -> Vec<OsString> {
+    let first = ["baton"].iter().chain(flags).map(OsString::from);
+    first.chain(words.iter().map(OsString::from)).collect()
 }
 
 /// A file that is nowhere.
@@ -142,6 +161,10 @@ fn taken(file: &mut File) -> io::Result<Vec<u8>> {
         true => Err(io::Error::other("it prints more than is shown")),
         false => Ok(bytes),
     }
+}
+
+fn problem(error: &CliError) -> Problem {
+    Problem::of_command(error.exit().code(), &printed(error))
 }
 
 /// An error as `--json` prints it.

@@ -57,6 +57,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("PUT", "/v1/artifacts/{sha256}", "ao"),
     ("GET", "/v1/agents", "aovc"),
     ("GET", "/v1/nodes", "aovc"),
+    ("GET", "/v1/commands", "ao"),
 ];
 
 fn token(home: &Home, name: &str, more: &[&str]) -> String {

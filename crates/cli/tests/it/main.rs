@@ -43,6 +43,10 @@ mod http;
 #[cfg(test)]
 mod http_access;
 #[cfg(test)]
+mod http_remote;
+#[cfg(test)]
+mod http_stress;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod leases;

@@ -1,6 +1,7 @@
 //! The routes, one file for each family: what each takes and gives, and its handler.
 
 pub mod agents;
+pub mod commands;
 pub mod health;
 pub mod sessions;
 pub mod streams;
