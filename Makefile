@@ -49,7 +49,7 @@ dist: ## the optimised binary, in dist/
 	$(CARGO) build --release --locked -p baton-cli
 	mkdir -p dist && cp $(TARGET)/release/baton dist/baton && ls -l dist/baton
 
-# The second verifier needs one signature package; it gets an environment of its own, made once.
+# The second verifier and the check of the HTTP description are Python; they get an environment of their own, made once.
 python: $(VENV)/ready
 
 $(VENV)/ready: tools/requirements.txt

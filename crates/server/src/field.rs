@@ -212,14 +212,16 @@ impl Kind {
         match self {
             Kind::Text(max) => json!({"type": "string", "maxLength": max}),
             Kind::Word(words) => json!({"type": "string", "enum": words}),
-            Kind::Task => json!({"type": "string", "pattern": "^TASK-", "maxLength": 128}),
+            Kind::Task => {
+                json!({"type": "string", "pattern": "^TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3,9}$", "maxLength": 128})
+            }
             Kind::List(items_max, chars_max) => json!({
                 "type": "array", "maxItems": items_max,
                 "items": {"type": "string", "maxLength": chars_max},
             }),
             Kind::Number(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
             Kind::Flag => json!({"type": "boolean"}),
-            Kind::Agent => json!({"type": "string", "minLength": 1, "maxLength": 64}),
+            Kind::Agent => json!({"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}),
             Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 40}),
             Kind::Object => json!({"type": "object"}),
             Kind::Counts => {

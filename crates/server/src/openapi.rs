@@ -107,6 +107,7 @@ fn reference(shape: Shape) -> Value {
 fn responses(route: &Route) -> Value {
     let (status, content) = match route.gives {
         Gives::Json(status, shape) => (status, json!({"application/json": {"schema": reference(shape)}})),
+        Gives::Judged(shape) => (StatusCode::OK, json!({"application/json": {"schema": reference(shape)}})),
         Gives::Text => (StatusCode::OK, json!({"text/plain": {"schema": {"type": "string"}}})),
         Gives::Bytes => (
             StatusCode::OK,
@@ -120,13 +121,23 @@ fn responses(route: &Route) -> Value {
     if !content.is_null() {
         well["content"] = content;
     }
-    json!({
+    let mut responses = json!({
         status.as_str(): well,
         "default": {
             "description": "What went wrong.",
             "content": {"application/problem+json": {"schema": reference(Shape::Problem)}},
         },
-    })
+    });
+    if let Gives::Judged(shape) = route.gives {
+        responses["422"] = json!({
+            "description": "It was refused, and why.",
+            "content": {
+                "application/json": {"schema": reference(shape)},
+                "application/problem+json": {"schema": reference(Shape::Problem)},
+            },
+        });
+    }
+    responses
 }
 
 #[cfg(test)]
@@ -142,7 +153,7 @@ mod tests {
         for route in routes::all() {
             assert!(names.insert(route.name), "{} twice", route.name);
             assert!(route.summary.ends_with('.'), "{}: a sentence", route.name);
-            if let Gives::Json(_, shape) = route.gives {
+            if let Gives::Json(_, shape) | Gives::Judged(shape) = route.gives {
                 assert!(known.contains_key(shape.0), "{}", shape.0);
             }
         }

@@ -75,6 +75,8 @@ pub enum Takes {
 #[derive(Debug, Clone, Copy)]
 pub enum Gives {
     Json(StatusCode, Shape),
+    /// 200 where it was accepted, and 422 with the same shape where it was not.
+    Judged(Shape),
     Text,
     Bytes,
     Empty,

@@ -92,7 +92,7 @@ shapes! {
     Sent = {
         "type": "object",
         "properties": {
-            "accepted": {"type": "boolean"}, "reason": {"type": "string"}, "detail": {"type": "string"},
+            "accepted": {"type": "boolean"}, "reason": {"type": "string"}, "detail": {},
             "events": {"type": "array", "items": {"type": "string"}}, "position": {"type": "integer"},
         },
         "required": ["accepted", "events", "position"],

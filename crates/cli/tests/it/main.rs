@@ -45,6 +45,8 @@ mod http_access;
 #[cfg(test)]
 mod http_remote;
 #[cfg(test)]
+mod http_schema;
+#[cfg(test)]
 mod http_stress;
 #[cfg(test)]
 mod init;

@@ -26,7 +26,7 @@ pub const ROUTES: &[Route] = &[
         needs: Needs::Work,
         query: &[],
         takes: Takes::Json(Shape::Message),
-        gives: Gives::Json(StatusCode::OK, Shape::Sent),
+        gives: Gives::Judged(Shape::Sent),
         handler: handler!(message),
     },
     Route {
@@ -41,7 +41,7 @@ pub const ROUTES: &[Route] = &[
             may("session", Kind::Text(128), "The session that it comes from."),
             needed("signal", Kind::Object, "The signal, as docs/protocol/exit-signal.md describes it."),
         ]),
-        gives: Gives::Json(StatusCode::OK, Shape::Submitted),
+        gives: Gives::Judged(Shape::Submitted),
         handler: handler!(exit_signal),
     },
     Route {
