@@ -8,6 +8,7 @@
 mod append;
 mod fixture;
 mod open;
+mod server;
 mod sessions;
 mod tasks;
 mod verify;
@@ -62,6 +63,11 @@ fn main() -> ExitCode {
     {
         return sessions::many_child(count);
     }
+    if let [command, body] = &arguments[..]
+        && command == "server-bare"
+    {
+        return server::bare_child(body);
+    }
     let wanted = |group: &str| arguments.is_empty() || arguments.iter().any(|a| a == group);
     let mut all_met = true;
     let mut report = |figures: Vec<Figure>| {
@@ -82,6 +88,9 @@ fn main() -> ExitCode {
     }
     if wanted("sessions") {
         report(sessions::run());
+    }
+    if wanted("server") {
+        report(server::run());
     }
     if wanted("append") {
         report(append::run());

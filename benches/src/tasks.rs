@@ -83,6 +83,11 @@ impl Board {
     }
 }
 
+/// A data directory with ten thousand tasks, after a clean end.
+pub(crate) fn many() -> TempDir {
+    Board::with(10_000).close()
+}
+
 fn create(engine: &Engine, n: usize) -> Task {
     let mut new = New::titled(format!("task number {n}"));
     new.status = Status::Ready;

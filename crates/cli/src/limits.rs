@@ -170,3 +170,6 @@ pub(crate) const REMOTE_WAIT: Duration = Duration::from_secs(10);
 
 /// A piece of what a command reads or prints, on its way to or from a server elsewhere.
 pub(crate) const REMOTE_PIECE_BYTES: usize = 128 << 10;
+
+/// What a tool server over HTTP may have said that was not read yet.
+pub(crate) const MCP_STREAM_BYTES: usize = 256 << 10;

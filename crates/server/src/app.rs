@@ -18,6 +18,7 @@ use std::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
+use crate::api::mcp::Conversations;
 use crate::asked::{Answer, Asked};
 use crate::field::Arguments;
 use crate::house::House;
@@ -38,7 +39,8 @@ pub struct Server {
     pub once: Once,
     pub tail: Tail,
     hosts: Hosts,
-    cookie: String,
+    pub(crate) cookie: String,
+    pub(crate) is_tls: bool,
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     /// Wrong tokens of this second.
@@ -46,6 +48,7 @@ pub struct Server {
     /// Says when it ends.
     pub ending: watch::Receiver<bool>,
     pub counts: Counts,
+    pub mcp: Conversations,
 }
 
 /// What was answered, by the class of its status.
@@ -54,12 +57,19 @@ pub struct Counts {
     pub by_class: [AtomicU64; 5],
 }
 
+/// Under which names and at which port a server is found.
+#[derive(Debug)]
+pub struct Address {
+    pub hosts: Hosts,
+    pub port: u16,
+    pub is_tls: bool,
+}
+
 impl Server {
     pub fn new(
         house: House,
         tokens: Arc<Tokens>,
-        hosts: Hosts,
-        port: u16,
+        address: Address,
         ending: watch::Receiver<bool>,
     ) -> std::io::Result<Arc<Self>> {
         let once = Once::open(&house.dir)?;
@@ -69,13 +79,15 @@ impl Server {
             tokens,
             once,
             tail,
-            hosts,
-            cookie: login_cookie(port),
+            hosts: address.hosts,
+            cookie: login_cookie(address.port),
+            is_tls: address.is_tls,
             requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             refusals: Mutex::default(),
             ending,
             counts: Counts::default(),
+            mcp: Conversations::default(),
         }))
     }
 
@@ -210,7 +222,7 @@ impl Server {
     }
 
     /// Whoever guesses is slowed down, and whoever has a token is not.
-    fn count_refusal(&self) -> Result<(), Problem> {
+    pub(crate) fn count_refusal(&self) -> Result<(), Problem> {
         let mut refusals = self.refusals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let now = Instant::now();
         if refusals.0.is_none_or(|since| now.duration_since(since) > Duration::from_secs(1)) {

@@ -10,6 +10,7 @@ use baton_core::ids::{AgentName, SessionId, TaskId};
 use baton_runtime::session::Broker;
 use baton_runtime::work::Crew;
 use baton_runtime::{Engine, Fault};
+use tokio::io::DuplexStream;
 
 use crate::access::Who;
 use crate::problem::Problem;
@@ -23,6 +24,9 @@ pub trait Commands: Send + Sync + fmt::Debug {
 
     /// Begins a command with streams of its own, as `baton WORDS` would do it; `done` gets the exit code.
     fn begin(&self, handed: Handed, done: Done) -> Result<(), Problem>;
+
+    /// A tool server for one conversation (MCP), in lines of JSON, bound to whoever asks. Called where tasks can be spawned.
+    fn tools(&self, who: &Who) -> Result<DuplexStream, Problem>;
 
     /// What a failure means to people.
     fn explain(&self, fault: Fault) -> Problem;

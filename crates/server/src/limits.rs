@@ -88,3 +88,15 @@ pub const ARGUMENTS_BYTES_MAX: usize = 4 << 20;
 
 /// How long the arguments of a command may take to arrive.
 pub const ARGUMENTS_WAIT: Duration = Duration::from_secs(10);
+
+/// Conversations of the Model Context Protocol at once.
+pub const MCP_CONVERSATIONS_MAX: usize = 64;
+
+/// How long one may be silent before its place is given away.
+pub const MCP_IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// Calls of one conversation that wait for an answer.
+pub const MCP_PENDING_MAX: usize = 32;
+
+/// How long a call may take: a question to a person waits for ten minutes.
+pub const MCP_CALL_WAIT: Duration = Duration::from_secs(11 * 60);

@@ -25,7 +25,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Hosts, Tokens};
-use crate::app::Server;
+use crate::app::{Address, Server};
 use crate::house::House;
 use crate::limits::{
     CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, WRITE_WAIT,
@@ -95,8 +95,9 @@ impl Listening {
                 SocketAddr::V6(address) => format!("[{}]", address.ip()),
             });
         }
-        let hosts = Hosts::new(address.port(), hosts);
-        let server = Server::new(house, tokens, hosts, address.port(), ended.clone())?;
+        let found =
+            Address { hosts: Hosts::new(address.port(), hosts), port: address.port(), is_tls: tls.is_some() };
+        let server = Server::new(house, tokens, found, ended.clone())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(BLOCKING_THREADS)

@@ -109,6 +109,7 @@ fn responses(route: &Route) -> Value {
         Gives::Json(status, shape) => (status, json!({"application/json": {"schema": reference(shape)}})),
         Gives::Judged(shape) => (StatusCode::OK, json!({"application/json": {"schema": reference(shape)}})),
         Gives::Text => (StatusCode::OK, json!({"text/plain": {"schema": {"type": "string"}}})),
+        Gives::Page => (StatusCode::OK, json!({"text/html": {"schema": {"type": "string"}}})),
         Gives::Bytes => (
             StatusCode::OK,
             json!({"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}),
@@ -128,6 +129,12 @@ fn responses(route: &Route) -> Value {
             "content": {"application/problem+json": {"schema": reference(Shape::Problem)}},
         },
     });
+    if matches!(route.gives, Gives::Page) {
+        responses["303"] = json!({
+            "description": "To the page itself, with a cookie.",
+            "content": {"text/html": {"schema": {"type": "string"}}},
+        });
+    }
     if let Gives::Judged(shape) = route.gives {
         responses["422"] = json!({
             "description": "It was refused, and why.",

@@ -31,6 +31,7 @@ fn describe(out: &mut String, route: &Route) {
         Gives::Json(status, shape) => format!("{} with `{}`", status.as_u16(), shape.0),
         Gives::Judged(shape) => format!("200 or 422 with `{}`", shape.0),
         Gives::Text => "200 with text".to_owned(),
+        Gives::Page => "200 with a page, or 303".to_owned(),
         Gives::Bytes => "200 with bytes".to_owned(),
         Gives::Empty => "204".to_owned(),
         Gives::Events => "200 with a stream of events".to_owned(),

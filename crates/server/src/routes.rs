@@ -78,6 +78,8 @@ pub enum Gives {
     /// 200 where it was accepted, and 422 with the same shape where it was not.
     Judged(Shape),
     Text,
+    /// A page for people, or the way to it.
+    Page,
     Bytes,
     Empty,
     /// A stream of events that ends when somebody wants it to.
@@ -88,9 +90,10 @@ pub enum Gives {
 
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
-    use crate::api::{agents, commands, health, sessions, streams, tasks, traces, work};
+    use crate::api::{agents, commands, health, mcp, page, sessions, streams, tasks, traces, work};
     let families = [
         health::ROUTES,
+        page::ROUTES,
         tasks::ROUTES,
         work::ROUTES,
         sessions::ROUTES,
@@ -98,6 +101,7 @@ pub fn all() -> Vec<&'static Route> {
         streams::ROUTES,
         agents::ROUTES,
         commands::ROUTES,
+        mcp::ROUTES,
     ];
     families.into_iter().flatten().collect()
 }

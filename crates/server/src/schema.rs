@@ -222,5 +222,6 @@ shapes! {
         "properties": {"nodes": {"type": "array", "items": {"type": "object"}}},
         "required": ["nodes"],
     };
+    JsonRpc = {"type": "object", "description": "A message of JSON-RPC 2.0."};
     Document = {"type": "object", "description": "The description of this interface (OpenAPI 3.1)."};
 }

@@ -42,6 +42,7 @@ use crate::exit::Exit;
 use crate::ui::Ui;
 
 pub(crate) use exit_signal::SWITCH as EXIT_SWITCH;
+pub(crate) use mcp::serve_in_house as serve_tools;
 
 /// How a command ends.
 pub(crate) type Ended = Result<Exit, Stop>;

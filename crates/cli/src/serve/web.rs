@@ -13,9 +13,11 @@ use baton_server::limits::OUTPUT_BYTES_MAX;
 use baton_server::listen::{self, Listening, Setting};
 use baton_server::problem::Problem;
 use rustix::fs::{MemfdFlags, memfd_create};
+use tokio::io::DuplexStream;
 
 use super::owner::Owner;
 use super::server::{Call as Command, Poke};
+use crate::commands::serve_tools;
 use crate::config;
 use crate::console::Console;
 use crate::error::{CliError, Code};
@@ -111,6 +113,10 @@ impl Commands for InHouse {
         };
         let spawned = std::thread::Builder::new().name("call".into()).spawn(run);
         spawned.map(drop).map_err(|error| Problem::unexpected(format!("no thread for it: {error}")))
+    }
+
+    fn tools(&self, who: &Who) -> Result<DuplexStream, Problem> {
+        serve_tools(&self.owner, who).map_err(|error| problem(&error))
     }
 
     fn explain(&self, fault: Fault) -> Problem {

@@ -12,6 +12,7 @@ use crate::web_support::{Web, connect, read_answer};
 
 /// Who may do what, written down once more: `a`dmin, `o`perator, a`g`ent, `v`iewer, `c`i; `-` needs no token.
 const TABLE: &[(&str, &str, &str)] = &[
+    ("GET", "/", "-"),
     ("GET", "/healthz", "-"),
     ("GET", "/readyz", "-"),
     ("GET", "/metrics", "aovc"),
@@ -58,6 +59,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/v1/agents", "aovc"),
     ("GET", "/v1/nodes", "aovc"),
     ("GET", "/v1/commands", "ao"),
+    ("POST", "/v1/mcp", "aog"),
+    ("DELETE", "/v1/mcp", "aog"),
 ];
 
 fn token(home: &Home, name: &str, more: &[&str]) -> String {
@@ -189,6 +192,24 @@ fn pages_of_other_sites_get_nowhere() {
     let answer = web.say("GET", "/v1/tasks", &[host, auth], b"");
     assert_eq!(answer.header("access-control-allow-origin"), None);
     assert_eq!(web.get("/v1/tasks").expect(200)["tasks"].as_array().unwrap().len(), 2);
+    web.serving.stop();
+}
+
+#[test]
+fn the_link_makes_a_cookie_and_the_token_leaves_the_address() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let host = ("Host", web.address.as_str());
+    let answer = web.say("GET", &format!("/?token={}", web.token), &[host], b"");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
+    let cookie = answer.header("set-cookie").unwrap().to_owned();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    web.say("GET", "/v1/tasks", &[host, ("Cookie", pair)], b"").expect(200);
+    web.say("GET", "/?token=wrong", &[host], b"").refuses(401, "W001");
+    let page = web.say("GET", "/", &[host], b"");
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'self'"));
     web.serving.stop();
 }
 

@@ -43,6 +43,8 @@ mod http;
 #[cfg(test)]
 mod http_access;
 #[cfg(test)]
+mod http_mcp;
+#[cfg(test)]
 mod http_remote;
 #[cfg(test)]
 mod http_schema;

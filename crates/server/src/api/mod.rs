@@ -3,6 +3,8 @@
 pub mod agents;
 pub mod commands;
 pub mod health;
+pub mod mcp;
+pub mod page;
 pub mod sessions;
 pub mod streams;
 pub mod tasks;

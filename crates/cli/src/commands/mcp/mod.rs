@@ -16,11 +16,17 @@ mod transport;
 
 use std::io;
 
+use baton_core::{AgentName, Role, TaskId};
+use baton_server::access::Who;
+use tokio::io::DuplexStream;
+
 use crate::args::Mcp;
 use crate::commands::Ended;
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
+use crate::limits::MCP_STREAM_BYTES;
+use crate::serve::Owner;
 
 use self::binding::Binding;
 use self::runner::Runner;
@@ -38,6 +44,31 @@ pub(super) fn run(ctx: &Context, args: &Mcp) -> Ended {
     runtime.shutdown_background();
     served.map_err(|error| broken(&error))?.finish();
     Ok(Exit::Ok)
+}
+
+/// A tool server in this very process, for one conversation over HTTP. An agent's token binds it as a session's variables would.
+pub(crate) fn serve_in_house(owner: &Owner, who: &Who) -> Result<DuplexStream, CliError> {
+    let exe = std::env::current_exe().map_err(|error| broken(&error))?;
+    let data_dir = std::path::absolute(owner.workspace.layout.root()).map_err(|error| broken(&error))?;
+    let mut binding = Binding { agent: None, role: Role::Executor, task: None, session: None };
+    if let Some(bound) = &who.bound {
+        binding.agent = Some(bound.agent.clone());
+        binding.session = bound.session.and_then(baton_runtime::session::token);
+        binding.task = bound.task.as_ref().map(|task| held(owner, task, &bound.agent)).transpose()?;
+    }
+    let (ours, theirs) = tokio::io::duplex(MCP_STREAM_BYTES);
+    server::serve_stream(Server::new(binding, Runner::new(exe, data_dir)), theirs);
+    Ok(ours)
+}
+
+/// The task of a token, with the fence under which its agent holds it.
+fn held(owner: &Owner, task: &TaskId, agent: &AgentName) -> Result<binding::Bound, CliError> {
+    let (found, _) = owner.engine.task(task)?;
+    match found.lease.filter(|lease| lease.agent == *agent) {
+        Some(lease) => Ok(binding::Bound { task: task.clone(), fence: lease.fence }),
+        None => Err(CliError::new(Code::LeaseLost, format!("{agent} does not hold {task}: claim it first"))
+            .hint(format!("baton task claim {task} --agent {agent}"))),
+    }
 }
 
 fn broken(error: &io::Error) -> CliError {

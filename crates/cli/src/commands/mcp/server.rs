@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ServerHandler, ServiceExt as _};
+use tokio::io::DuplexStream;
 use tokio::sync::{Semaphore, watch};
 
 use super::answer::{self, Answer};
@@ -45,6 +46,17 @@ pub(super) async fn serve(server: Server) -> io::Result<Writing> {
         let _ = running.waiting().await;
     }
     Ok(writing)
+}
+
+/// Serves one client over a stream of lines, on a task of its own, until it goes.
+pub(super) fn serve_stream(server: Server, stream: DuplexStream) {
+    let gone = server.gone.clone();
+    tokio::spawn(async move {
+        if let Ok(running) = server.serve(tokio::io::split(stream)).await {
+            let _ = running.waiting().await;
+        }
+        gone.send_replace(true);
+    });
 }
 
 impl Server {
