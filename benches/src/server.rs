@@ -180,7 +180,7 @@ pub(crate) fn run() -> Vec<Figure> {
         times[1].push(load(&server, READS, get));
         times[2].push(append_each(&ledger));
         times[3].push(load(&server, MOVES, |number, n, client| {
-            let to = if (n + round * MOVES) % 2 == 0 { "blocked" } else { "ready" };
+            let to = if (n + round * MOVES).is_multiple_of(2) { "blocked" } else { "ready" };
             let body = json!({"to": to, "reason": "to and fro"});
             assert_eq!(
                 client.ask("POST", &format!("/v1/tasks/{}/transition", ids[number]), Some(&body)).0,

@@ -1,21 +1,46 @@
 //! What is logged, on standard error: with `-v`, or where BATON_LOG names a level.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
-use baton_runtime::telemetry::Lines;
+use baton_runtime::telemetry::{Lines, Spans, Watching};
 use tracing::Level;
 
+use crate::config::Telemetry;
 use crate::context::Environment;
 
 /// The variable that names a level: error, warn, info or debug. Only the last one shows what tools are called with.
 const VARIABLE: &str = "BATON_LOG";
 
+/// Whoever watches this process.
+static WATCHING: OnceLock<Watching> = OnceLock::new();
+
 /// Begins to write what is logged in this process, where that is asked for.
 pub(crate) fn install(env: &Environment, is_verbose: bool) {
     let named = env.get(VARIABLE).and_then(|word| level(&word));
-    if let Some(level) = named.or(is_verbose.then_some(Level::INFO)) {
-        // Standard error may be gone, which stops nothing.
-        Lines::new(level, |line| drop(writeln!(std::io::stderr().lock(), "{line}"))).install();
+    let level = named.or(is_verbose.then_some(Level::INFO));
+    // Standard error may be gone, which stops nothing.
+    let lines =
+        level.map(|level| Lines::new(level, |line| drop(writeln!(std::io::stderr().lock(), "{line}"))));
+    if lines.is_some() {
+        WATCHING.get_or_init(|| Watching::new(lines)).install();
+    }
+}
+
+/// Sends spans to a collector from now on, where the configuration names one.
+pub(crate) fn send(telemetry: &Telemetry) -> std::io::Result<()> {
+    if let Some(endpoint) = &telemetry.otlp_endpoint {
+        let watching = WATCHING.get_or_init(Watching::default);
+        watching.install();
+        watching.send_to(Spans::start(endpoint)?);
+    }
+    Ok(())
+}
+
+/// Sends what is left.
+pub(crate) fn end() {
+    if let Some(watching) = WATCHING.get() {
+        watching.end();
     }
 }
 

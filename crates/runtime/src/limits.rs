@@ -305,3 +305,18 @@ pub const HOOK_TIMEOUT_MS_MAX: u64 = 86_400_000;
 /// Most attempts of a hook, and the longest wait between two of them in milliseconds. Whoever needs more has something to mend.
 pub const HOOK_ATTEMPTS_MAX: u64 = 10;
 pub const HOOK_DELAY_MS_MAX: u64 = 3_600_000;
+
+/// Spans that are open at once; those of more sessions than ever run.
+pub const SPANS_OPEN_MAX: usize = 8192;
+
+/// Spans that wait to be sent. What comes while the collector is away finds no room, and is left out.
+pub const SPANS_QUEUED_MAX: usize = 4096;
+
+/// Spans that are sent at once.
+pub const SPANS_BUNDLE_MAX: usize = 512;
+
+/// How long spans are gathered before they are sent.
+pub const SPANS_SEND_AFTER: Duration = Duration::from_secs(2);
+
+/// How long a collector may take, also at the end.
+pub const SPANS_SEND_WAIT: Duration = Duration::from_secs(5);

@@ -23,6 +23,7 @@ use crate::serve::Owner;
 use crate::serve::server::{Poke, Server};
 use crate::serve::socket::Listening;
 use crate::serve::web;
+use crate::telemetry;
 use crate::ui::Ui;
 use crate::ui::text::printable;
 
@@ -57,9 +58,10 @@ impl House {
         let settings = config.settings();
         warn_of_unused(ui, &config);
         let workspace = own(ctx, ui)?;
+        let fail = |error: io::Error| CliError::io("serve", layout.root(), &error);
+        telemetry::send(&settings.telemetry).map_err(fail)?;
         let engine = ctx.open_engine(&workspace)?;
         let owner = Arc::new(Owner::new(ctx, workspace, engine, &config)?);
-        let fail = |error: io::Error| CliError::io("serve", layout.root(), &error);
         allow_descriptors();
         let (poke, shown) = Poke::pair().map_err(fail)?;
         let listening = Listening::start(ctx, &layout)?;
@@ -127,6 +129,7 @@ fn end(
     show(ui, &owner, &mut told, false);
     told.end(ui);
     watch.end();
+    telemetry::end();
     close(ui, owner);
 }
 

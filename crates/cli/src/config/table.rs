@@ -76,7 +76,7 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
     ("notify", "Who is told that a task went to review, blocked, done or deadletter."),
     ("ledger", "How the journal is written."),
     ("server", "Where `baton serve` listens."),
-    ("telemetry", "Where metrics and spans are sent."),
+    ("telemetry", "Where spans are sent; numbers are at `/metrics`."),
     ("store", "Where the ledger is kept."),
     ("team", "Which agent plays which role of a guarded task."),
     ("policy", "What a guarded task has to observe."),
@@ -84,7 +84,7 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
 ];
 
 /// Sections that are read and checked, and that nothing in this version uses yet.
-const UNUSED: [&str; 3] = ["telemetry", "team", "policy"];
+const UNUSED: [&str; 2] = ["team", "policy"];
 
 /// The key that this version refuses: what it keeps is in the data directory, whoever asks for another place.
 pub(super) const REFUSED: &str = "store.url";
@@ -158,7 +158,7 @@ pub(crate) const TABLE: &[Key] = &[
     key("server", "tls.cert", Kind::Text(Form::Path), Absent("no TLS"), "The file with the certificate chain, PEM; relative to the file that says so."),
     key("server", "tls.key", Kind::Text(Form::Path), Absent("no TLS"), "The file with its private key, PEM; likewise."),
 
-    key("telemetry", "otlp_endpoint", WEB, Absent("nothing is sent"), "The OTLP collector that metrics and spans go to."),
+    key("telemetry", "otlp_endpoint", WEB, Absent("nothing is sent"), "The OTLP collector that spans go to, over HTTP; `/v1/traces` is added."),
 
     key("store", "url", Kind::Text(Form::Url(&["postgres", "postgresql"])), Absent("in the data directory"), "The PostgreSQL database that holds the ledger. A password belongs in the variable or in PGPASSWORD, not in a file."),
 

@@ -95,6 +95,8 @@ mod session_pages;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod spans;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;

@@ -14,7 +14,8 @@ use super::*;
 fn log(level: Level, inputs: Vec<Input>) -> (Vec<String>, String) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = lines.clone();
-    let subscriber = Lines::new(level, move |line| sink.lock().unwrap().push(line.to_owned()));
+    let written = Lines::new(level, move |line| sink.lock().unwrap().push(line.to_owned()));
+    let subscriber = Watching::new(Some(written));
     let metrics = Arc::new(Metrics::default());
     tracing::subscriber::with_default(subscriber, || {
         let now = Timestamp::nearest(1_770_000_000_000);
