@@ -38,6 +38,8 @@ export type StreamStatus =
 
 const RETRY: RetryPolicy = { attempts: Infinity, firstMs: 100, maxMs: 5000 };
 const SILENCE_MS = 45_000;
+/** How long a connection has to be there to count as a good one. */
+const LASTED_MS = 5000;
 
 /** Where a stream stands. */
 interface Cursor {
@@ -142,8 +144,8 @@ async function* resume(
       signal?.removeEventListener("abort", abort);
       own.abort();
     }
-    // A connection that lasted was a good one, also where nothing happened.
-    if (performance.now() - since >= policy.maxMs) cursor.failures = 0;
+    // Also one in which nothing happened.
+    if (performance.now() - since >= LASTED_MS) cursor.failures = 0;
     cursor.failures += 1;
     if (cursor.failures >= policy.attempts) throw new ConnectionError(`the stream is gone: ${reason}`);
     const delayMs = backoffMs(policy, cursor.failures);
