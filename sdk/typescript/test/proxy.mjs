@@ -25,6 +25,8 @@ class Proxy {
     this.cutAfter = undefined;
     /** How many answers of requests that change something are lost: done by the server, and never heard of. */
     this.losesAnswers = 0;
+    /** Streams that are open. */
+    this.streams = 0;
     this.http = createServer((incoming, outgoing) => this.take(incoming, outgoing));
   }
 
@@ -73,7 +75,11 @@ class Proxy {
       }
       outgoing.writeHead(answer.statusCode, answer.headers);
       const isStream = (answer.headers["content-type"] ?? "").startsWith("text/event-stream");
-      if (isStream) outgoing.flushHeaders();
+      if (isStream) {
+        this.streams += 1;
+        outgoing.on("close", () => (this.streams -= 1));
+        outgoing.flushHeaders();
+      }
       if (isStream && this.cutAfter !== undefined) this.cutLater(answer, outgoing);
       else answer.pipe(outgoing);
       answer.on("error", () => outgoing.destroy());
