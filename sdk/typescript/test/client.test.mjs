@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { BatonError, Client, ConnectionError } from "../dist/index.js";
-import { startProxy } from "./proxy.mjs";
+import { problem, startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 
 const clientOf = (server, more = {}) => new Client({ url: server.url, token: server.token, ...more });
@@ -124,7 +124,7 @@ test("a server that says it is busy is asked again, and what is wrong is not", a
   const server = await startServer(t);
   const proxy = await startProxy(t, server);
   const client = clientOf({ url: proxy.url, token: server.token }, { retry: { attempts: 10, firstMs: 1, maxMs: 2 } });
-  proxy.problems = [[503, "W014"], [429, "W013"], [409, "W012"], [408, "W015"], [422, "T009"]];
+  proxy.answers = [problem(503, "W014"), problem(429, "W013"), problem(409, "W012"), problem(408, "W015"), problem(422, "T009")];
   await refused(client.retryTask("TASK-1"), "T009", 422);
   assert.equal(proxy.requests.length, 5);
   assert.equal(new Set(proxy.requests.map(({ headers }) => headers["idempotency-key"])).size, 1);
@@ -135,7 +135,7 @@ test("an abort ends a call that waits for its next attempt", async (t) => {
   const proxy = await startProxy(t, server);
   const client = clientOf({ url: proxy.url, token: server.token }, { retry: { attempts: 100, firstMs: 600_000, maxMs: 600_000 } });
   const abort = new AbortController();
-  proxy.problems = [[503, "W014"]];
+  proxy.answers = [problem(503, "W014")];
   const onResponse = () => setImmediate(() => abort.abort());
   await assert.rejects(client.createTask({ title: "y" }, { signal: abort.signal, onResponse }), { name: "AbortError" });
   assert.equal(proxy.requests.length, 1);

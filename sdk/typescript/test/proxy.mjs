@@ -19,8 +19,8 @@ class Proxy {
     this.requests = [];
     /** Paths that are answered here: a function that gives [type, body]. */
     this.pages = new Map();
-    /** Problems that are answered here in the server's stead, first to last: a status and a code. */
-    this.problems = [];
+    /** What is answered here in the server's stead, first to last: a status, a type and a text. */
+    this.answers = [];
     /** Bytes of the next stream after which its connection is cut; once. */
     this.cutAfter = undefined;
     /** How many answers of requests that change something are lost: done by the server, and never heard of. */
@@ -58,16 +58,16 @@ class Proxy {
       return;
     }
     this.requests.push({ method, url, headers });
-    const problem = this.problems.shift();
-    if (problem) {
-      const [status, code] = problem;
-      outgoing.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify({ code, title: "no", status }));
+    const own = this.answers.shift();
+    if (own) {
+      const [status, type, text] = own;
+      outgoing.writeHead(status, { "content-type": type }).end(text);
       return;
     }
     const target = new URL(this.server.url);
-    const own = { ...headers, host: target.host };
-    if (headers.origin) own.origin = target.origin;
-    const forwarded = send(new URL(url, target), { method, headers: own, agent: false }, (answer) => {
+    const rewritten = { ...headers, host: target.host };
+    if (headers.origin) rewritten.origin = target.origin;
+    const forwarded = send(new URL(url, target), { method, headers: rewritten, agent: false }, (answer) => {
       if (method !== "GET" && this.losesAnswers > 0) {
         this.losesAnswers -= 1;
         answer.resume().on("end", () => outgoing.destroy());
@@ -101,4 +101,9 @@ class Proxy {
     });
     answer.on("end", () => left > 0 && outgoing.end());
   }
+}
+
+/** An answer that is a problem document. */
+export function problem(status, code) {
+  return [status, "application/problem+json", JSON.stringify({ code, title: "no", status })];
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatonError, Client, ConnectionError } from "../dist/index.js";
-import { startProxy } from "./proxy.mjs";
+import { problem, startProxy } from "./proxy.mjs";
 import { deferred, startServer } from "./server.mjs";
 
 const QUICK = { retry: { firstMs: 5, maxMs: 50 } };
@@ -154,10 +154,31 @@ test("a stream gives up after so many attempts where that is wanted, and at once
   const wrong = new Client({ url: server.url, token: "wrong" });
   await assert.rejects(collect(wrong.followEvents(), () => false), (error) => error instanceof BatonError && error.code === "W001");
   await assert.rejects(collect(client.followEvents({}, { after: 1_000_000 }), () => false), (error) => error instanceof BatonError && error.code === "L034");
-  proxy.problems = [[503, "W014"], [503, "W014"], [503, "W014"]];
+  proxy.answers = [problem(503, "W014"), problem(503, "W014"), problem(503, "W014")];
   proxy.requests = [];
   await assert.rejects(collect(client.followEvents({}, { retry: { attempts: 3, firstMs: 1, maxMs: 2 } }), () => false), ConnectionError);
   assert.equal(proxy.requests.length, 3);
+});
+
+test("who was too slow is told, and goes on from where the server says", async (t) => {
+  const { proxy, client } = await setUp(t, 2);
+  const end = await endOf(client);
+  // As the server gives it to whoever is more than 20,000 events behind; here it is the proxy that says so.
+  const record = (id) => `id: ${id}\ndata: {"pos":${id}}\n\n`;
+  const stream = (...events) => [200, "text/event-stream", events.join("")];
+  proxy.answers = [stream(record(1), record(2), 'event: gap\ndata: {"resumeFrom":2,"end":50000}\n\n')];
+  proxy.requests = [];
+  const gaps = [];
+  const positions = await collect(client.followEvents({ follow: false }, { ...QUICK, onStatus: (status) => status.type === "gap" && gaps.push(status.resumeFrom) }), () => false);
+  assert.deepEqual(positions, upTo(end));
+  assert.deepEqual(gaps, [2]);
+  assert.deepEqual(lastEventIds(proxy), [undefined, "2"]);
+
+  // What comes again is left out, words that nobody knows are passed over, and an error is one.
+  proxy.answers = [stream(record(1), record(1), ": alive\n\n", "event: weather\ndata: {}\n\n"), stream(record(1), record(2), "event: end\ndata: {}\n\n")];
+  assert.deepEqual(await collect(client.followEvents({ follow: false }, QUICK), () => false), upTo(end));
+  proxy.answers = [stream('event: error\ndata: {"title":"the disk is gone"}\n\n')];
+  await assert.rejects(collect(client.followEvents({ follow: false }, QUICK), () => false), (error) => error instanceof BatonError && error.title === "the disk is gone");
 });
 
 test("a connection that is silent for too long is given up", async (t) => {
