@@ -52,7 +52,7 @@ rm -rf dist
 check "it builds" "$tsc" -p tsconfig.build.json
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# The deadline is that of a file, with all its tests.
+# Each test has a deadline of its own; this one is that of a file, with all its tests.
 node --test --test-timeout=300000 --test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap --test-reporter-destination="$log" test/*.test.mjs
 count() { awk -v name="$1" '$1 == "#" && $2 == name { n = $3 } END { print n + 0 }' "$log"; }
 passed=$((passed + $(count pass)))

@@ -14,7 +14,7 @@ export interface Operation {
 }
 
 /** Bytes of an artifact or a bundle. */
-export type Bytes = Uint8Array<ArrayBuffer> | ArrayBuffer | Blob;
+export type Bytes = Uint8Array | ArrayBuffer | Blob;
 
 /** What a method passes on. */
 export interface Arguments {
@@ -92,7 +92,7 @@ export function requestOf(connection: Connection, operation: Operation, given: A
   if (options.signal) request.signal = options.signal;
   if (operation.body === "bytes") {
     headers["content-type"] = "application/octet-stream";
-    request.body = given.body as Bytes;
+    request.body = given.body as BodyInit;
   } else if (operation.body !== "none") {
     headers["content-type"] = "application/json";
     request.body = JSON.stringify(operation.body === "empty" ? {} : given.body);

@@ -114,7 +114,7 @@ async function* resume(
   connection: Connection, operation: Operation, given: Arguments, options: FollowOptions, cursor: Cursor,
 ): AsyncGenerator<ServerSentEvent, void, undefined> {
   const policy = { ...RETRY, ...options.retry };
-  const { signal } = options;
+  const { signal, silenceMs = SILENCE_MS } = options;
   const request = requestOf(connection, operation, given, {});
   for (;;) {
     signal?.throwIfAborted();
@@ -124,10 +124,12 @@ async function* resume(
     signal?.addEventListener("abort", abort, { once: true });
     let reason = "the connection ended";
     const since = performance.now();
+    const late = setTimeout(() => own.abort(new ConnectionError(`the server did not answer within ${silenceMs} ms`)), silenceMs);
     try {
       const body = await open(connection, request, cursor.last, own.signal);
+      clearTimeout(late);
       options.onStatus?.({ type: "open", after: cursor.last });
-      for await (const event of eventsOf(body, options.silenceMs ?? SILENCE_MS)) {
+      for await (const event of eventsOf(body, silenceMs)) {
         if (event.id !== undefined) {
           if (cursor.last !== undefined && event.id <= cursor.last) continue;
           cursor.last = event.id;
@@ -141,6 +143,7 @@ async function* resume(
       if (!isTransient(error)) throw error;
       reason = (error as Error).message;
     } finally {
+      clearTimeout(late);
       signal?.removeEventListener("abort", abort);
       own.abort();
     }

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { endsWithUs, test } from "./deadline.mjs";
 import { startProxy } from "./proxy.mjs";
 import { deferred, startServer } from "./server.mjs";
 
@@ -48,6 +48,7 @@ test("the same story in a browser", { skip }, async (t) => {
   // As root there is no sandbox to be had.
   if (process.getuid?.() === 0) flags.push("--no-sandbox");
   const browser = spawn(chromium, [...flags, `${proxy.url}/test/`], { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  endsWithUs(browser, { group: true });
   let errors = "";
   browser.stderr.on("data", (text) => (errors = (errors + text).slice(-4000)));
   const gone = once(browser, "exit");

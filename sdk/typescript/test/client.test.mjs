@@ -1,8 +1,8 @@
 // Calls: tasks, claims, errors, retries.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { test } from "node:test";
 import { BatonError, Client, ConnectionError } from "../dist/index.js";
+import { test } from "./deadline.mjs";
 import { problem, startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 

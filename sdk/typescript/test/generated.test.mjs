@@ -1,9 +1,9 @@
 // What is generated is what the description gives, and the client has it all.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
 import { Client, OPERATIONS } from "../dist/index.js";
 import { generate } from "../scripts/generate.mjs";
+import { test } from "./deadline.mjs";
 import { startServer } from "./server.mjs";
 
 const read = (path) => readFileSync(new URL(path, import.meta.url), "utf8");

@@ -5,9 +5,10 @@ import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { test } from "./deadline.mjs";
 import { startServer } from "./server.mjs";
 
 const own = fileURLToPath(new URL("..", import.meta.url));

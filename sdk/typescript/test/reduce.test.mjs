@@ -1,8 +1,8 @@
 // The reducer alone, without a server. The events are the examples of docs/protocol/sessions.md, which the Rust code is compared with.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
 import { emptyView, reduce } from "../dist/index.js";
+import { test } from "./deadline.mjs";
 
 const page = readFileSync(new URL("../../../docs/protocol/sessions.md", import.meta.url), "utf8");
 const examples = (kind) => [...page.matchAll(new RegExp("```json " + kind + "\\n([^]*?)```", "g"))].map(([, text]) => JSON.parse(text));

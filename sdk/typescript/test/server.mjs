@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { endsWithUs } from "./deadline.mjs";
 
 const binary = process.env["BATON_BIN"];
 
@@ -40,6 +41,7 @@ class Server {
       cwd: this.dir, env: this.env, stdio: ["ignore", "pipe", "pipe"],
     });
     this.child = child;
+    endsWithUs(child);
     let errors = "";
     child.stderr.on("data", (text) => (errors += text));
     const lines = createInterface({ input: child.stdout });

@@ -1,7 +1,7 @@
 // Sessions with the mock agent: turns, permissions, deaths, and the view that the reducer makes of them.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { BatonError, Client, emptyView, reduce, viewOf } from "../dist/index.js";
+import { test } from "./deadline.mjs";
 import { startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 

@@ -1,8 +1,8 @@
 // The parser of streams, and the waits between attempts.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { EventParser, eventsOf } from "../dist/sse.js";
 import { backoffMs } from "../dist/wait.js";
+import { test } from "./deadline.mjs";
 
 const TEXT = [
   ": alive\n\n", "id: 1\ndata: {\"a\":\"ü😀\"}\n\n", "event: live\ndata: {\"position\":1}\n\n", "event: nothing\n\n",

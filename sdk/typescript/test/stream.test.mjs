@@ -1,7 +1,9 @@
 // The ledger's stream: what there is, what comes, and everything that may happen to a connection.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { BatonError, Client, ConnectionError } from "../dist/index.js";
+import { test } from "./deadline.mjs";
 import { problem, startProxy } from "./proxy.mjs";
 import { deferred, startServer } from "./server.mjs";
 
@@ -198,6 +200,16 @@ test("a connection that is silent for too long is given up", async (t) => {
   }), () => false);
   await assert.rejects(following, { name: "AbortError" });
   assert.match(reasons[0], /silent for 50 ms/);
+});
+
+test("a server that takes a connection and never answers is given up, too", async (t) => {
+  const mute = createServer(() => undefined);
+  mute.listen(0, "127.0.0.1");
+  await once(mute, "listening");
+  t.after(() => (mute.close(), mute.closeAllConnections()));
+  const client = new Client({ url: `http://127.0.0.1:${mute.address().port}`, token: "t" });
+  const following = collect(client.followEvents({}, { silenceMs: 50, retry: { attempts: 2, firstMs: 1, maxMs: 2 } }), () => false);
+  await assert.rejects(following, /did not answer within 50 ms/);
 });
 
 test("who leaves a stream leaves no connection behind", async (t) => {
