@@ -1,5 +1,7 @@
 // Sessions with the mock agent: turns, permissions, deaths, and the view that the reducer makes of them.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { BatonError, Client, emptyView, reduce, viewOf } from "../dist/index.js";
 import { test } from "./deadline.mjs";
 import { startProxy } from "./proxy.mjs";
@@ -57,6 +59,36 @@ test("a session is started, prompted, and followed until it is idle", async (t) 
   assert.deepEqual(sessions.map(({ id }) => id), [session.id]);
 });
 
+test("hooks, warnings, errors and retries are in the view as the server has them", async (t) => {
+  const { server } = await setUp(t);
+  const hook = (name, command, failure_policy) => ({ name, command: ["sh", "-c", command], failure_policy });
+  const hooks = [
+    hook("count", "echo 1 file", { type: "fail_session" }),
+    hook("lint", "exit 2", { type: "warn_continue" }),
+    hook("flaky", "test -e tried || { touch tried; exit 1; }", { type: "fail_session" }),
+  ];
+  writeFileSync(join(server.dir, ".baton/hooks.json"), JSON.stringify({ hooks }));
+  // They are read when a server begins.
+  await server.stop("SIGTERM");
+  await server.start();
+  const client = new Client({ url: server.url, token: server.token });
+  const { id } = await client.startSession({ agent: "mock" });
+  await client.sendInput(id, { text: "write" });
+  const failed = (await follow(client, id, idleAfter(1))).view;
+  assert.deepEqual(failed.hookRuns.map((run) => [run.hookName, run.status, run.output]), [["count", "succeeded", "1 file\n"], ["lint", "failed", undefined], ["flaky", "failed", undefined]]);
+  assert.equal(failed.lastError.code, "hook_execution_failed");
+  assert.equal(failed.warnings.length, 1);
+  assert.deepEqual(common(failed), common(viewOf(await client.getSession(id))));
+
+  await client.retryHook(id, failed.hookRuns[2].runId);
+  const { view } = await follow(client, id, (now) => now.state === "ready" && now.hookRuns[2]?.status === "succeeded");
+  assert.deepEqual([view.hookRuns[2].attempt, view.lastError, view.hookRuns.length], [2, undefined, 3]);
+  assert.deepEqual(common(view), common(viewOf(await client.getSession(id))));
+  assert.deepEqual(view.unknown, []);
+  const refusal = await client.retryTool(id, view.toolRuns[0].runId).catch((error) => error);
+  assert.ok(refusal instanceof BatonError, String(refusal));
+});
+
 test("what an agent asks for is answered, and the second answer comes too late", async (t) => {
   const { direct: client } = await setUp(t);
   const { id } = await client.startSession({ agent: "mock" });
@@ -88,7 +120,9 @@ test("a crash is told with its exit code, its cause and what it wrote on its sta
   const info = view.terminationInfo;
   assert.deepEqual([info.reason, info.terminated_by, info.exit_code, info.cause], ["error", "agent", 3, "crash"]);
   assert.deepEqual(info.stderr, { head: "mock: crash line 1 of 2\nmock: crash line 2 of 2", truncated: false, total_lines: 2 });
-  assert.deepEqual((await client.getSession(id)).terminationInfo, info);
+  const session = await client.getSession(id);
+  assert.deepEqual(session.terminationInfo, info);
+  assert.deepEqual(common(view), common(viewOf(session)));
 
   // Whoever comes afterwards learns how it ended, and that there was more.
   const items = [];
