@@ -123,11 +123,12 @@ async function* resume(
     const abort = (): void => own.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     let reason = "the connection ended";
-    const since = performance.now();
+    let opened = Infinity;
     const late = setTimeout(() => own.abort(new ConnectionError(`the server did not answer within ${silenceMs} ms`)), silenceMs);
     try {
       const body = await open(connection, request, cursor.last, own.signal);
       clearTimeout(late);
+      opened = performance.now();
       options.onStatus?.({ type: "open", after: cursor.last });
       for await (const event of eventsOf(body, silenceMs)) {
         if (event.id !== undefined) {
@@ -147,8 +148,8 @@ async function* resume(
       signal?.removeEventListener("abort", abort);
       own.abort();
     }
-    // Also one in which nothing happened.
-    if (performance.now() - since >= LASTED_MS) cursor.failures = 0;
+    // A connection that was there for a while was a good one, also where nothing happened.
+    if (performance.now() - opened >= LASTED_MS) cursor.failures = 0;
     cursor.failures += 1;
     if (cursor.failures >= policy.attempts) throw new ConnectionError(`the stream is gone: ${reason}`);
     const delayMs = backoffMs(policy, cursor.failures);
