@@ -194,6 +194,7 @@ impl Server {
             fields,
             body,
             moment: None,
+            is_again: false,
         };
         // On a task of its own: whoever goes away does not leave half of it undone.
         let done = tokio::spawn(once(self, route, asked, key, digest, place)).await;
@@ -266,7 +267,7 @@ async fn once(
     match server.once.begin(key, digest, moment)? {
         Before::Answered(kept) => return Ok(kept),
         Before::Nothing => asked.moment = Some(moment),
-        Before::Begun(moment) => asked.moment = Some(moment),
+        Before::Begun(moment) => (asked.moment, asked.is_again) = (Some(moment), true),
     }
     let answer = (route.handler)(asked).await;
     server.once.end(key, answer).await

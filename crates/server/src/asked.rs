@@ -38,6 +38,8 @@ pub struct Asked {
     pub body: Bytes,
     /// What everything that is recorded for this request is to be made of, where it has a key.
     pub moment: Option<Moment>,
+    /// Whether it was begun before by a process that is no more, and may have been done.
+    pub is_again: bool,
 }
 
 impl Asked {
@@ -108,7 +110,15 @@ impl Asked {
     }
 
     /// Does a command of the command line, however it ends.
+    ///
+    /// What a command records is not made of the moment of the request, so that nobody can tell whether one was done whose answer died with its process: that is
+    /// said, and it is not done twice.
     pub async fn ran(&self, words: Vec<String>, input: Vec<u8>) -> Result<Ran, Problem> {
+        if self.is_again {
+            let what = "whether this request was done before the server died is not known";
+            let problem = Problem::new(StatusCode::CONFLICT, "S001", what);
+            return Err(problem.cause("look whether it was, and use a new key if not").hint("baton events"));
+        }
         let who = self.who.clone().ok_or_else(|| Problem::token("a token is needed"))?;
         self.apart(move |server| {
             let ran = server.house.commands.run(Call { words, input, who });

@@ -100,3 +100,6 @@ pub const MCP_PENDING_MAX: usize = 32;
 
 /// How long a call may take: a question to a person waits for ten minutes.
 pub const MCP_CALL_WAIT: Duration = Duration::from_secs(11 * 60);
+
+/// What is told of a session that is over, at most; all of it is in the ledger.
+pub const OVER_BYTES_MAX: usize = 16 << 20;

@@ -139,7 +139,9 @@ impl Once {
         let response = match answer {
             // What failed here may not fail again, so it is not kept.
             Err(problem)
-                if problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS =>
+                if problem.status.is_server_error()
+                    || problem.status == StatusCode::TOO_MANY_REQUESTS
+                    || problem.code == "S001" =>
             {
                 if let Some(known) = self.state().known.get_mut(&key) {
                     known.stage = Stage::Left;

@@ -48,6 +48,13 @@ fn operation(route: &Route) -> Value {
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
         }));
     }
+    if route.verb.changes() && route.path.starts_with("/v1/tasks/{id}") {
+        parameters.push(json!({
+            "name": "If-Match", "in": "header", "required": false,
+            "description": "The change is made only to the task of this ETag, else answered with 412.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[!-~]+$"},
+        }));
+    }
     if matches!(route.gives, Gives::Events) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,

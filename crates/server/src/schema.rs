@@ -48,7 +48,8 @@ shapes! {
             "phase": {"type": "string"}, "priority": {"type": "string"}, "routing": {"type": "object"},
             "dependsOn": {"type": "array", "items": {"type": "string"}}, "parentId": {"type": "string"},
             "lease": {"$ref": "#/components/schemas/Lease"}, "metadata": {"type": "object"},
-            "rev": {"type": "integer"}, "body": {"type": "string"},
+            "rev": {"type": "integer"}, "body": {"type": "string"}, "createdAt": {"type": "string"},
+            "updatedAt": {"type": "string"}, "traceId": {"type": "string"}, "attempts": {"type": "integer"},
         },
         "required": ["id", "title", "status", "phase", "priority", "rev"],
     };
@@ -76,7 +77,7 @@ shapes! {
         "type": "object",
         "properties": {
             "taskId": {"type": "string"}, "agent": {"type": "string"}, "fence": {"type": "integer"},
-            "expiresAt": {"type": "string"}, "runId": {"type": "string"},
+            "expiresAt": {"type": "string"}, "heartbeatBy": {"type": "string"}, "runId": {"type": "string"},
         },
         "required": ["taskId", "agent", "fence", "expiresAt", "runId"],
     };
@@ -110,7 +111,9 @@ shapes! {
         "description": "How a session ended, and why.",
         "properties": {
             "reason": {"type": "string"}, "terminated_by": {"type": "string"}, "message": {"type": "string"},
-            "exit_code": {"type": ["integer", "null"]}, "stderr": {"type": "object"},
+            "exit_code": {"type": "integer"}, "stderr": {"type": "object"}, "signal": {"type": "object"},
+            "cause": {"type": "string"}, "resets_at": {"type": "string"}, "last_tool": {"type": "string"},
+            "duration_ms": {"type": "integer"}, "max_rss_bytes": {"type": "integer"}, "cpu_ms": {"type": "integer"},
         },
         "required": ["reason"],
     };
@@ -137,7 +140,11 @@ shapes! {
     Record = {
         "type": "object",
         "description": "An event as it is stored; docs/protocol/ledger.md describes it.",
-        "properties": {"id": {"type": "string"}, "pos": {"type": "integer"}, "seq": {"type": "integer"}, "type": {"type": "string"}},
+        "properties": {
+            "v": {"type": "integer"}, "id": {"type": "string"}, "pos": {"type": "integer"}, "seq": {"type": "integer"},
+            "type": {"type": "string"}, "at": {"type": "string"}, "trace": {"type": "string"},
+            "actor": {"type": "object"}, "task": {"type": "string"}, "payload": {"type": "object"},
+        },
         "required": ["id", "pos", "seq", "type"],
     };
     Traces = {

@@ -140,6 +140,30 @@ fn the_same_key_is_done_once_also_after_a_kill() {
 }
 
 #[test]
+fn what_cannot_be_told_after_a_death_is_not_done_twice() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let token = web.token.clone();
+    let open =
+        |web: &Web| web.ask_as(&token, "POST", "/v1/traces", Some(&json!({})), &[("Idempotency-Key", "k")]);
+    open(&web).expect(201);
+    web.serving.signal("-KILL");
+    drop(web);
+    // As if it had died before the answer was kept.
+    let kept = home.data().join("server/requests.jsonl");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    let begun: Vec<&str> = text.lines().filter(|line| !line.contains("\"answer\"")).collect();
+    std::fs::write(&kept, format!("{}\n", begun.join("\n"))).unwrap();
+    let web = Web::start(&home);
+    let before = web.get("/v1/traces").expect(200);
+    for _ in 0..2 {
+        open(&web).refuses(409, "S001");
+    }
+    assert_eq!(web.get("/v1/traces").expect(200), before);
+    web.serving.stop();
+}
+
+#[test]
 fn messages_signals_and_verdicts_of_ci_are_taken_as_on_the_command_line() {
     let home = Home::new().with_env("AGENT_EXIT_PROTOCOL_ENABLED", "true");
     let web = Web::start(&home);
@@ -186,11 +210,12 @@ fn a_session_is_begun_spoken_to_and_followed() {
     assert!(again.is_none_or(|event| event.id == Some(last + 1)));
     let stopped = web.post(&format!("/v1/sessions/{id}/stop"), &json!({})).expect(200);
     assert_eq!(stopped["terminationInfo"]["reason"], "terminated");
-    let ended = web.events(&format!("/v1/sessions/{id}/events"), None).next().unwrap();
-    assert_eq!(
-        (ended.name.as_str(), &ended.data["terminationInfo"]["reason"]),
-        ("ended", &json!("terminated"))
-    );
+    // What it became is told also to those who come when it is over, and that they missed something to those who followed it.
+    let over: Vec<_> = web.events(&format!("/v1/sessions/{id}/events"), None).collect();
+    let (ended, states) = over.split_last().unwrap();
+    assert_eq!((ended.name.as_str(), &ended.data["reason"]), ("ended", &json!("terminated")));
+    assert!(states.len() > 2 && states.iter().all(|event| event.name == "state_event"), "{states:?}");
+    assert_eq!(web.events(&format!("/v1/sessions/{id}/events"), Some(last)).next().unwrap().name, "gap");
     assert_eq!(web.get("/v1/sessions").expect(200)["sessions"][0]["id"], json!(id));
     web.post(&format!("/v1/sessions/{id}/input"), &json!({"text": "more"})).refuses(422, "A003");
     web.get("/v1/sessions/sess_nothing").refuses(404, "A001");

@@ -491,17 +491,22 @@ impl Running {
     }
 
     fn state_event(&self, stated: &Stated) -> Value {
-        let mut value = json!({
-            "eventId": stated.id.to_string(),
-            "sessionId": self.start.id.to_string(),
-            "timestampMs": stated.at.unix_ms(),
-            "type": stated.event.event_type(),
-        });
-        if let Some(object) = value.as_object_mut() {
-            object.extend(stated.event.fields());
-        }
-        value
+        state_event(self.start.id, &stated.id.to_string(), stated.at, &stated.event)
     }
+}
+
+/// An event as the stream of state events has it.
+pub(super) fn state_event(session: SessionId, id: &str, at: Timestamp, event: &SessionEvent) -> Value {
+    let mut value = json!({
+        "eventId": id,
+        "sessionId": session.to_string(),
+        "timestampMs": at.unix_ms(),
+        "type": event.event_type(),
+    });
+    if let Some(object) = value.as_object_mut() {
+        object.extend(event.fields());
+    }
+    value
 }
 
 fn lost() -> SessionEndedData {

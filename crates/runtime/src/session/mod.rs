@@ -28,7 +28,7 @@ mod waiting;
 pub use actor::{Actor, Ask, Deadlines, Handle, Signals, Spawn, Start, Tell};
 pub use broker::{Begin, Broker, Live, NotBegun, OnEnd, SessionBounds, Setting, token};
 pub use feed::{Channel, Feed, Item, Next, Said};
-pub use past::{BATON_DIED, events, recover, view};
+pub use past::{BATON_DIED, events, recover, state_events, view};
 pub use recorder::{Bound, Recorder};
 pub use snapshot::{Process, Snapshot};
 pub use spawning::{SESSION_VARIABLE, Surroundings, Variable};

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value};
 
 use super::actor::object;
+use super::actor::state_event;
 use super::broker::{ids_in, live_dir, tmp_of, token, unmark_live};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
@@ -41,9 +42,22 @@ pub fn events(
     snapshot: &Snapshot,
     each: &mut dyn FnMut(Timestamp, &SessionEvent),
 ) -> Result<(), ReadError> {
-    records(history, snapshot, &mut |at, kind, fields| {
+    records(history, snapshot, &mut |line, kind, fields| {
         if let Some(Ok(event)) = SessionEvent::read(kind, fields) {
-            each(at, &event);
+            each(line.at, &event);
+        }
+    })
+}
+
+/// Gives every state event of a session as whoever followed it got it, in order.
+pub fn state_events(
+    history: &dyn History,
+    snapshot: &Snapshot,
+    each: &mut dyn FnMut(Value),
+) -> Result<(), ReadError> {
+    records(history, snapshot, &mut |line, kind, fields| {
+        if let Some(Ok(event)) = SessionEvent::read(kind, fields) {
+            each(state_event(snapshot.id, &line.id.to_string(), line.at, &event));
         }
     })
 }
@@ -54,7 +68,8 @@ fn recorded_end(
     snapshot: &Snapshot,
 ) -> Result<Option<(Timestamp, SessionEndedData)>, ReadError> {
     let mut end = None;
-    records(history, snapshot, &mut |at, kind, fields| {
+    records(history, snapshot, &mut |line, kind, fields| {
+        let at = line.at;
         if kind == ENDED && end.is_none() {
             let data = serde_json::from_value(Value::Object(fields.clone()));
             end = data.ok().map(|data| (at, data));
@@ -67,7 +82,7 @@ fn recorded_end(
 const ENDED: &str = "session.ended";
 
 /// Takes when something was, what it is called, and what it says.
-type Take<'a> = &'a mut dyn FnMut(Timestamp, &str, &Map<String, Value>);
+type Take<'a> = &'a mut dyn FnMut(&Line<'_>, &str, &Map<String, Value>);
 
 /// Gives everything that the ledger has of a session beside its framing, in order.
 fn records(history: &dyn History, snapshot: &Snapshot, each: Take<'_>) -> Result<(), ReadError> {
@@ -85,7 +100,7 @@ fn records(history: &dyn History, snapshot: &Snapshot, each: Take<'_>) -> Result
                 }
                 let payload = line.to_payload().map_err(damaged)?;
                 if let baton_core::Payload::Other { event_type, fields } = &payload {
-                    each(line.at, event_type.as_str(), fields);
+                    each(&line, event_type.as_str(), fields);
                 }
             }
             if lines.len() < LINES_AT_ONCE {

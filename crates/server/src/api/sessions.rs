@@ -5,15 +5,16 @@ use std::future::poll_fn;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use baton_core::ids::SessionId;
-use baton_runtime::session::{Channel, Handle, Next, Snapshot};
+use baton_runtime::session::{Channel, Handle, Next, Snapshot, state_events};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::access::Needs;
+use crate::app::Server;
 use crate::asked::{Answer, Asked, json as answer, ok};
 use crate::field::{Kind, may, needed};
-use crate::limits::HEARTBEAT;
+use crate::limits::{HEARTBEAT, OVER_BYTES_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
@@ -224,16 +225,8 @@ async fn follow(asked: Asked) -> Answer {
     let id = id(&asked)?;
     let position = sse::last_event_id(&asked.headers)?.unwrap_or(0);
     let Some(live) = asked.server.house.broker.get(id) else {
-        let ended = asked
-            .apart(move |server| {
-                let snapshot = Snapshot::load(&server.house.broker.dir_of(id));
-                let snapshot = snapshot.map_err(|_| no_session(&id.to_string()))?;
-                Ok(json!({"sessionId": id.to_string(), "terminationInfo": snapshot.ended}))
-            })
-            .await?;
-        let mut out = String::new();
-        sse::event(&mut out, "ended", None, &ended.to_string());
-        return Ok(sse::response(futures::stream::iter([Ok(Bytes::from(out))])));
+        let told = asked.apart(move |server| told_of(server, id, position)).await?;
+        return Ok(sse::response(futures::stream::iter([Ok(Bytes::from(told))])));
     };
     let reader = Reader {
         handle: live.handle,
@@ -246,6 +239,27 @@ async fn follow(asked: Asked) -> Answer {
         let chunk = reader.next().await?;
         Some((Ok(Bytes::from(chunk)), reader))
     })))
+}
+
+/// What is left of a session that is over: its state events, from the ledger, and its end. Words that passed by are in its transcript.
+fn told_of(server: &Server, id: SessionId, position: u64) -> Result<String, Problem> {
+    let snapshot =
+        Snapshot::load(&server.house.broker.dir_of(id)).map_err(|_| no_session(&id.to_string()))?;
+    let mut out = String::new();
+    if position > 0 {
+        // Positions went with its process: whoever comes again starts over, and is told so.
+        sse::event(&mut out, "gap", None, &json!({"resumeFrom": 0}).to_string());
+    }
+    let journal = &server.house.engine.ground().journal;
+    let told = state_events(&**journal, &snapshot, &mut |event| {
+        if out.len() < OVER_BYTES_MAX {
+            sse::event(&mut out, "state_event", None, &event.to_string());
+        }
+    });
+    told.map_err(|error| server.house.commands.explain(error.into()))?;
+    let ended = serde_json::to_value(&snapshot.ended).unwrap_or_default();
+    sse::event(&mut out, "ended", None, &ended.to_string());
+    Ok(out)
 }
 
 impl Reader {

@@ -1,10 +1,12 @@
 //! The ledger as it grows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use baton_core::limits::INTEGER_MAX;
 use baton_ledger::record::Line;
+use baton_store::ReadError;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -12,6 +14,7 @@ use tokio::time::Instant;
 use crate::access::Needs;
 use crate::asked::{Answer, Asked};
 use crate::field::{Kind, may};
+use crate::house::Commands;
 use crate::limits::{HEARTBEAT, LAG_EVENTS_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
@@ -42,6 +45,7 @@ pub const ROUTES: &[Route] = &[Route {
 /// Who reads, and where.
 struct Reader {
     tail: Tail,
+    commands: Arc<dyn Commands>,
     size: watch::Receiver<u64>,
     ending: watch::Receiver<bool>,
     position: u64,
@@ -68,6 +72,7 @@ async fn follow(asked: Asked) -> Answer {
     let follows = asked.query.get("follow").is_none() || asked.query.is_set("follow");
     let reader = Reader {
         tail,
+        commands: asked.server.house.commands.clone(),
         size,
         ending: asked.server.ending.clone(),
         position,
@@ -113,7 +118,7 @@ impl Reader {
                     }
                     Err(error) => {
                         self.is_over = true;
-                        sse::event(&mut out, "error", None, &json!({"title": error.to_string()}).to_string());
+                        sse::event(&mut out, "error", None, &self.explained(error));
                     }
                 }
                 if !out.is_empty() {
@@ -142,6 +147,11 @@ impl Reader {
             }
         }
         None
+    }
+
+    /// What went wrong, as a problem document.
+    fn explained(&self, error: ReadError) -> String {
+        self.commands.explain(error.into()).to_json().to_string()
     }
 
     async fn wait(&mut self) -> Woken {
