@@ -122,11 +122,16 @@ function methodOf(call) {
   }\n`;
 }
 
+/** Whether a path is for this client: the page is for people, and those who speak other protocols have clients of their own. */
+function isOurs(path) {
+  return path !== "/" && !/^\/v1\/(commands|mcp|acp)(\/|$)/.test(path);
+}
+
 /** The text of each file, by its name. */
 export function generate() {
   const described = JSON.parse(readFileSync(source, "utf8"));
   const types = Object.entries(described.components.schemas).map(([name, schema]) => declaration(name, schema));
-  const calls = Object.entries(described.paths).flatMap(([path, methods]) =>
+  const calls = Object.entries(described.paths).filter(([path]) => isOurs(path)).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, words]) => operation(method, path, words, types)));
   const table = calls.map(({ id, method, path, body, answer }) =>
     `  ${id}: { id: "${id}", method: "${method}", path: "${path}", body: "${body ?? "none"}", answer: "${answer}" },\n`);

@@ -83,28 +83,29 @@ export async function* followLedger(connection: Connection, query: FollowEventsQ
 /** What a session says, item by item, until it has ended. */
 export async function* followOneSession(connection: Connection, id: string, options: FollowOptions): AsyncGenerator<SessionItem, void, undefined> {
   const cursor: Cursor = { last: options.after, failures: 0 };
+  // What is told of a session that is over has no positions any more: it is counted on.
+  let last = options.after ?? 0;
   for await (const event of resume(connection, OPERATIONS.followSession, { path: [id] }, options, cursor)) {
-    const at = event.id;
     const data = objectOf(event);
     switch (event.name) {
       case "state_event":
       case "stream_event":
-        yield { kind: event.name, at: at ?? 0, event: data } as unknown as SessionItem;
+        last = event.id ?? last + 1;
+        yield { kind: event.name, at: last, event: data } as unknown as SessionItem;
         break;
       case "gap":
         // It goes on there in the same connection; what is gone is gone.
-        yield { kind: "gap", at: at ?? 0, resumeFrom: numberOf(data["resumeFrom"]) };
+        last = event.id ?? last;
+        yield { kind: "gap", at: last, resumeFrom: numberOf(data["resumeFrom"]) };
         break;
       case "ended":
-        // One that is over when it is asked for has forgotten what it said, and tells only how it ended.
-        if (at === undefined) yield { kind: "gap", at: cursor.last ?? 0, resumeFrom: undefined };
-        yield { kind: "ended", at: at ?? cursor.last ?? 0, terminationInfo: terminationOf(data) };
+        yield { kind: "ended", at: event.id ?? last, terminationInfo: terminationOf(data) };
         return;
       case "end":
         // The server ends; when it is back, it tells how the session ended.
         break;
       default:
-        yield { kind: "other", at: at ?? cursor.last ?? 0, name: event.name, event: data };
+        yield { kind: "other", at: event.id ?? last, name: event.name, event: data };
     }
   }
 }

@@ -102,6 +102,8 @@ export function reduce(view: SessionView, item: SessionItem): SessionView {
       return next ?? keep(seen, item.kind, item.event);
     }
     case "gap":
+      // A session that is over is told from its beginning.
+      if (item.resumeFrom === 0) return { ...emptyView(), at: view.at, hasGap: true };
       return { ...view, at: Math.max(view.at, item.resumeFrom ?? 0), hasGap: true };
     case "ended":
       return { ...view, at: Math.max(view.at, item.at), state: "stopped", isEnded: true, terminationInfo: item.terminationInfo };

@@ -124,11 +124,16 @@ test("a crash is told with its exit code, its cause and what it wrote on its sta
   assert.deepEqual(session.terminationInfo, info);
   assert.deepEqual(common(view), common(viewOf(session)));
 
-  // Whoever comes afterwards learns how it ended, and that there was more.
+  // Whoever comes afterwards learns what became of it, and how it ended; whoever had a part of it, that it starts over.
   const items = [];
   for await (const item of client.followSession(id)) items.push(item);
-  assert.deepEqual(items.map((item) => item.kind), ["gap", "ended"]);
-  assert.deepEqual(items[1].terminationInfo, info);
+  const kinds = items.map((item) => item.kind);
+  assert.deepEqual([new Set(kinds.slice(0, -1)), kinds.at(-1)], [new Set(["state_event"]), "ended"]);
+  assert.deepEqual(items.at(-1).terminationInfo, info);
+  const late = items.reduce(reduce, emptyView());
+  assert.deepEqual(common(late), common(view));
+  const again = await client.followSession(id, { after: 3 }).next();
+  assert.deepEqual([again.value.kind, again.value.resumeFrom], ["gap", 0]);
   const missing = await client.followSession("sess_019b76da-addc-7101-8101-010101010102").next().catch((error) => error);
   assert.ok(missing instanceof BatonError && missing.code === "A001", String(missing));
 });

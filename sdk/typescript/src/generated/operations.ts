@@ -6,50 +6,50 @@ import type { Agents, AnswerPermissionBody, AppendEventsQuery, Appended, Approve
 /** Every operation of the interface, by its name. */
 export const OPERATIONS = {
   isAlive: { id: "isAlive", method: "GET", path: "/healthz", body: "none", answer: "json" },
-  isReady: { id: "isReady", method: "GET", path: "/readyz", body: "none", answer: "json" },
-  getHealth: { id: "getHealth", method: "GET", path: "/v1/health", body: "none", answer: "json" },
   getMetrics: { id: "getMetrics", method: "GET", path: "/metrics", body: "none", answer: "text" },
+  isReady: { id: "isReady", method: "GET", path: "/readyz", body: "none", answer: "json" },
+  listAgents: { id: "listAgents", method: "GET", path: "/v1/agents", body: "none", answer: "json" },
+  getArtifact: { id: "getArtifact", method: "GET", path: "/v1/artifacts/{sha256}", body: "none", answer: "bytes" },
+  putArtifact: { id: "putArtifact", method: "PUT", path: "/v1/artifacts/{sha256}", body: "bytes", answer: "json" },
+  getCheckpoint: { id: "getCheckpoint", method: "GET", path: "/v1/checkpoint", body: "none", answer: "json" },
+  reportCi: { id: "reportCi", method: "POST", path: "/v1/ci-reports", body: "json", answer: "json" },
+  followEvents: { id: "followEvents", method: "GET", path: "/v1/events", body: "none", answer: "events" },
+  proveEvent: { id: "proveEvent", method: "GET", path: "/v1/events/{id}/proof", body: "none", answer: "json" },
+  submitExitSignal: { id: "submitExitSignal", method: "POST", path: "/v1/exit-signals", body: "json", answer: "json" },
+  getHealth: { id: "getHealth", method: "GET", path: "/v1/health", body: "none", answer: "json" },
+  sendMessage: { id: "sendMessage", method: "POST", path: "/v1/messages", body: "json", answer: "json" },
+  listNodes: { id: "listNodes", method: "GET", path: "/v1/nodes", body: "none", answer: "json" },
   getDescription: { id: "getDescription", method: "GET", path: "/v1/openapi.json", body: "none", answer: "json" },
+  listSessions: { id: "listSessions", method: "GET", path: "/v1/sessions", body: "none", answer: "json" },
+  startSession: { id: "startSession", method: "POST", path: "/v1/sessions", body: "json", answer: "json" },
+  getSession: { id: "getSession", method: "GET", path: "/v1/sessions/{id}", body: "none", answer: "json" },
+  followSession: { id: "followSession", method: "GET", path: "/v1/sessions/{id}/events", body: "none", answer: "events" },
+  retryHook: { id: "retryHook", method: "POST", path: "/v1/sessions/{id}/hooks/{run}/retry", body: "empty", answer: "json" },
+  sendInput: { id: "sendInput", method: "POST", path: "/v1/sessions/{id}/input", body: "json", answer: "json" },
+  answerPermission: { id: "answerPermission", method: "POST", path: "/v1/sessions/{id}/permissions/{req}", body: "json", answer: "json" },
+  stopSession: { id: "stopSession", method: "POST", path: "/v1/sessions/{id}/stop", body: "empty", answer: "json" },
+  retryTool: { id: "retryTool", method: "POST", path: "/v1/sessions/{id}/tools/{run}/retry", body: "empty", answer: "json" },
   listTasks: { id: "listTasks", method: "GET", path: "/v1/tasks", body: "none", answer: "json" },
   createTask: { id: "createTask", method: "POST", path: "/v1/tasks", body: "json", answer: "json" },
   getTask: { id: "getTask", method: "GET", path: "/v1/tasks/{id}", body: "none", answer: "json" },
   editTask: { id: "editTask", method: "PATCH", path: "/v1/tasks/{id}", body: "json", answer: "json" },
-  moveTask: { id: "moveTask", method: "POST", path: "/v1/tasks/{id}/transition", body: "json", answer: "json" },
-  claimTask: { id: "claimTask", method: "POST", path: "/v1/tasks/{id}/claim", body: "json", answer: "json" },
-  beatTask: { id: "beatTask", method: "POST", path: "/v1/tasks/{id}/beat", body: "json", answer: "json" },
-  releaseTask: { id: "releaseTask", method: "POST", path: "/v1/tasks/{id}/release", body: "json", answer: "json" },
-  logTask: { id: "logTask", method: "POST", path: "/v1/tasks/{id}/log", body: "json", answer: "json" },
   approveTask: { id: "approveTask", method: "POST", path: "/v1/tasks/{id}/approve", body: "json", answer: "json" },
+  beatTask: { id: "beatTask", method: "POST", path: "/v1/tasks/{id}/beat", body: "json", answer: "json" },
+  claimTask: { id: "claimTask", method: "POST", path: "/v1/tasks/{id}/claim", body: "json", answer: "json" },
+  logTask: { id: "logTask", method: "POST", path: "/v1/tasks/{id}/log", body: "json", answer: "json" },
   rejectTask: { id: "rejectTask", method: "POST", path: "/v1/tasks/{id}/reject", body: "json", answer: "json" },
+  releaseTask: { id: "releaseTask", method: "POST", path: "/v1/tasks/{id}/release", body: "json", answer: "json" },
   retryTask: { id: "retryTask", method: "POST", path: "/v1/tasks/{id}/retry", body: "empty", answer: "json" },
-  sendMessage: { id: "sendMessage", method: "POST", path: "/v1/messages", body: "json", answer: "json" },
-  submitExitSignal: { id: "submitExitSignal", method: "POST", path: "/v1/exit-signals", body: "json", answer: "json" },
-  reportCi: { id: "reportCi", method: "POST", path: "/v1/ci-reports", body: "json", answer: "json" },
-  listSessions: { id: "listSessions", method: "GET", path: "/v1/sessions", body: "none", answer: "json" },
-  startSession: { id: "startSession", method: "POST", path: "/v1/sessions", body: "json", answer: "json" },
-  getSession: { id: "getSession", method: "GET", path: "/v1/sessions/{id}", body: "none", answer: "json" },
-  sendInput: { id: "sendInput", method: "POST", path: "/v1/sessions/{id}/input", body: "json", answer: "json" },
-  stopSession: { id: "stopSession", method: "POST", path: "/v1/sessions/{id}/stop", body: "empty", answer: "json" },
-  answerPermission: { id: "answerPermission", method: "POST", path: "/v1/sessions/{id}/permissions/{req}", body: "json", answer: "json" },
-  retryTool: { id: "retryTool", method: "POST", path: "/v1/sessions/{id}/tools/{run}/retry", body: "empty", answer: "json" },
-  retryHook: { id: "retryHook", method: "POST", path: "/v1/sessions/{id}/hooks/{run}/retry", body: "empty", answer: "json" },
-  followSession: { id: "followSession", method: "GET", path: "/v1/sessions/{id}/events", body: "none", answer: "events" },
+  getTaskRuns: { id: "getTaskRuns", method: "GET", path: "/v1/tasks/{id}/runs", body: "none", answer: "json" },
+  getTaskTrace: { id: "getTaskTrace", method: "GET", path: "/v1/tasks/{id}/trace", body: "none", answer: "json" },
+  moveTask: { id: "moveTask", method: "POST", path: "/v1/tasks/{id}/transition", body: "json", answer: "json" },
   listTraces: { id: "listTraces", method: "GET", path: "/v1/traces", body: "none", answer: "json" },
   openTrace: { id: "openTrace", method: "POST", path: "/v1/traces", body: "json", answer: "json" },
   getTrace: { id: "getTrace", method: "GET", path: "/v1/traces/{id}", body: "none", answer: "json" },
-  getTaskTrace: { id: "getTaskTrace", method: "GET", path: "/v1/tasks/{id}/trace", body: "none", answer: "json" },
-  getTaskRuns: { id: "getTaskRuns", method: "GET", path: "/v1/tasks/{id}/runs", body: "none", answer: "json" },
+  exportTrace: { id: "exportTrace", method: "GET", path: "/v1/traces/{id}/bundle", body: "none", answer: "bytes" },
   appendEvents: { id: "appendEvents", method: "POST", path: "/v1/traces/{id}/events", body: "json", answer: "json" },
   verifyTrace: { id: "verifyTrace", method: "POST", path: "/v1/traces/{id}/verify", body: "empty", answer: "json" },
   verifyBundle: { id: "verifyBundle", method: "POST", path: "/v1/verify", body: "bytes", answer: "json" },
-  exportTrace: { id: "exportTrace", method: "GET", path: "/v1/traces/{id}/bundle", body: "none", answer: "bytes" },
-  proveEvent: { id: "proveEvent", method: "GET", path: "/v1/events/{id}/proof", body: "none", answer: "json" },
-  getCheckpoint: { id: "getCheckpoint", method: "GET", path: "/v1/checkpoint", body: "none", answer: "json" },
-  getArtifact: { id: "getArtifact", method: "GET", path: "/v1/artifacts/{sha256}", body: "none", answer: "bytes" },
-  putArtifact: { id: "putArtifact", method: "PUT", path: "/v1/artifacts/{sha256}", body: "bytes", answer: "json" },
-  followEvents: { id: "followEvents", method: "GET", path: "/v1/events", body: "none", answer: "events" },
-  listAgents: { id: "listAgents", method: "GET", path: "/v1/agents", body: "none", answer: "json" },
-  listNodes: { id: "listNodes", method: "GET", path: "/v1/nodes", body: "none", answer: "json" },
 } as const satisfies { readonly [id: string]: Operation };
 
 /** A method for each operation that is answered at once. */
@@ -62,9 +62,49 @@ export abstract class Operations {
     return this.call<Health>(OPERATIONS.isAlive, { path: [] }, options);
   }
 
+  /** What is counted, as Prometheus reads it. */
+  getMetrics(options: CallOptions = {}): Promise<string> {
+    return this.call<string>(OPERATIONS.getMetrics, { path: [] }, options);
+  }
+
   /** Whether requests are taken: the ledger is open and the server does not end. */
   isReady(options: CallOptions = {}): Promise<Health> {
     return this.call<Health>(OPERATIONS.isReady, { path: [] }, options);
+  }
+
+  /** The agents of the configuration. */
+  listAgents(options: CallOptions = {}): Promise<Agents> {
+    return this.call<Agents>(OPERATIONS.listAgents, { path: [] }, options);
+  }
+
+  /** The bytes that have this digest. */
+  getArtifact(sha256: string, options: CallOptions = {}): Promise<Uint8Array> {
+    return this.call<Uint8Array>(OPERATIONS.getArtifact, { path: [sha256] }, options);
+  }
+
+  /** Stores bytes under their digest. */
+  putArtifact(sha256: string, body: Bytes, options: CallOptions = {}): Promise<Artifact> {
+    return this.call<Artifact>(OPERATIONS.putArtifact, { path: [sha256], body }, options);
+  }
+
+  /** The ledger's last word about itself, signed. */
+  getCheckpoint(options: CallOptions = {}): Promise<Checkpoint> {
+    return this.call<Checkpoint>(OPERATIONS.getCheckpoint, { path: [] }, options);
+  }
+
+  /** Takes the verdict of CI about a task that waits for it. */
+  reportCi(body: ReportCiBody, options: CallOptions = {}): Promise<Task> {
+    return this.call<Task>(OPERATIONS.reportCi, { path: [], body }, options);
+  }
+
+  /** A proof that an event is in the ledger, of a few lines. */
+  proveEvent(id: string, options: CallOptions = {}): Promise<Proof> {
+    return this.call<Proof>(OPERATIONS.proveEvent, { path: [id] }, options);
+  }
+
+  /** Takes the signal with which an agent ends a phase. */
+  submitExitSignal(body: SubmitExitSignalBody, options: CallOptions = {}): Promise<Submitted> {
+    return this.call<Submitted>(OPERATIONS.submitExitSignal, { path: [], body }, options);
   }
 
   /** Whether the server answers, and the token is good. */
@@ -72,14 +112,59 @@ export abstract class Operations {
     return this.call<Health>(OPERATIONS.getHealth, { path: [] }, options);
   }
 
-  /** What is counted, as Prometheus reads it. */
-  getMetrics(options: CallOptions = {}): Promise<string> {
-    return this.call<string>(OPERATIONS.getMetrics, { path: [] }, options);
+  /** Routes one message of AOF/1. What is refused is answered with 422 and the reason. */
+  sendMessage(body: Message, options: CallOptions = {}): Promise<Sent> {
+    return this.call<Sent>(OPERATIONS.sendMessage, { path: [], body }, options);
+  }
+
+  /** The processes that work on this board: this one. */
+  listNodes(options: CallOptions = {}): Promise<Nodes> {
+    return this.call<Nodes>(OPERATIONS.listNodes, { path: [] }, options);
   }
 
   /** The description of this interface. */
   getDescription(options: CallOptions = {}): Promise<Document> {
     return this.call<Document>(OPERATIONS.getDescription, { path: [] }, options);
+  }
+
+  /** Sessions, the newest first. */
+  listSessions(query: ListSessionsQuery = {}, options: CallOptions = {}): Promise<Sessions> {
+    return this.call<Sessions>(OPERATIONS.listSessions, { path: [], query: { ...query } }, options);
+  }
+
+  /** Starts an agent without a task. Answered once it takes input, or has ended. */
+  startSession(body: StartSessionBody, options: CallOptions = {}): Promise<Session> {
+    return this.call<Session>(OPERATIONS.startSession, { path: [], body }, options);
+  }
+
+  /** A session: its state, what it did, what it waits for, and how it ended. */
+  getSession(id: string, options: CallOptions = {}): Promise<Session> {
+    return this.call<Session>(OPERATIONS.getSession, { path: [id] }, options);
+  }
+
+  /** Runs a hook again that failed. */
+  retryHook(id: string, run: string, options: CallOptions = {}): Promise<SessionState> {
+    return this.call<SessionState>(OPERATIONS.retryHook, { path: [id, run] }, options);
+  }
+
+  /** Sends a session a prompt. */
+  sendInput(id: string, body: SendInputBody, options: CallOptions = {}): Promise<SessionState> {
+    return this.call<SessionState>(OPERATIONS.sendInput, { path: [id], body }, options);
+  }
+
+  /** Answers what a session asks for. The first answer counts. */
+  answerPermission(id: string, req: string, body: AnswerPermissionBody, options: CallOptions = {}): Promise<SessionState> {
+    return this.call<SessionState>(OPERATIONS.answerPermission, { path: [id, req], body }, options);
+  }
+
+  /** Ends a session and all that it started. */
+  stopSession(id: string, options: CallOptions = {}): Promise<Session> {
+    return this.call<Session>(OPERATIONS.stopSession, { path: [id] }, options);
+  }
+
+  /** Runs a tool again that failed. */
+  retryTool(id: string, run: string, options: CallOptions = {}): Promise<SessionState> {
+    return this.call<SessionState>(OPERATIONS.retryTool, { path: [id, run] }, options);
   }
 
   /** Tasks in the order of their ids, page by page. */
@@ -102,14 +187,9 @@ export abstract class Operations {
     return this.call<Task>(OPERATIONS.editTask, { path: [id], body }, options);
   }
 
-  /** Gives a task another status. */
-  moveTask(id: string, body: MoveTaskBody, options: CallOptions = {}): Promise<Task> {
-    return this.call<Task>(OPERATIONS.moveTask, { path: [id], body }, options);
-  }
-
-  /** Takes a task for an agent. Whoever holds it shows the fence. */
-  claimTask(id: string, body: ClaimTaskBody, options: CallOptions = {}): Promise<Claimed> {
-    return this.call<Claimed>(OPERATIONS.claimTask, { path: [id], body }, options);
+  /** Says yes to what waits for a review. */
+  approveTask(id: string, body: ApproveTaskBody = {}, options: CallOptions = {}): Promise<Task> {
+    return this.call<Task>(OPERATIONS.approveTask, { path: [id], body }, options);
   }
 
   /** Says that whoever holds a task is at work. */
@@ -117,9 +197,9 @@ export abstract class Operations {
     return this.call<Beaten>(OPERATIONS.beatTask, { path: [id], body }, options);
   }
 
-  /** Gives a task back. */
-  releaseTask(id: string, body: ReleaseTaskBody, options: CallOptions = {}): Promise<Task> {
-    return this.call<Task>(OPERATIONS.releaseTask, { path: [id], body }, options);
+  /** Takes a task for an agent. Whoever holds it shows the fence. */
+  claimTask(id: string, body: ClaimTaskBody, options: CallOptions = {}): Promise<Claimed> {
+    return this.call<Claimed>(OPERATIONS.claimTask, { path: [id], body }, options);
   }
 
   /** Adds a line to the work log of a task. */
@@ -127,14 +207,14 @@ export abstract class Operations {
     return this.call<Task>(OPERATIONS.logTask, { path: [id], body }, options);
   }
 
-  /** Says yes to what waits for a review. */
-  approveTask(id: string, body: ApproveTaskBody = {}, options: CallOptions = {}): Promise<Task> {
-    return this.call<Task>(OPERATIONS.approveTask, { path: [id], body }, options);
-  }
-
   /** Says no to what waits for a review, and why. */
   rejectTask(id: string, body: RejectTaskBody, options: CallOptions = {}): Promise<Task> {
     return this.call<Task>(OPERATIONS.rejectTask, { path: [id], body }, options);
+  }
+
+  /** Gives a task back. */
+  releaseTask(id: string, body: ReleaseTaskBody, options: CallOptions = {}): Promise<Task> {
+    return this.call<Task>(OPERATIONS.releaseTask, { path: [id], body }, options);
   }
 
   /** Gives a task another chance that failed too often, or that waits. */
@@ -142,59 +222,19 @@ export abstract class Operations {
     return this.call<Task>(OPERATIONS.retryTask, { path: [id] }, options);
   }
 
-  /** Routes one message of AOF/1. What is refused is answered with 422 and the reason. */
-  sendMessage(body: Message, options: CallOptions = {}): Promise<Sent> {
-    return this.call<Sent>(OPERATIONS.sendMessage, { path: [], body }, options);
+  /** Every attempt at a task: who, when, and how it ended. */
+  getTaskRuns(id: string, options: CallOptions = {}): Promise<Runs> {
+    return this.call<Runs>(OPERATIONS.getTaskRuns, { path: [id] }, options);
   }
 
-  /** Takes the signal with which an agent ends a phase. */
-  submitExitSignal(body: SubmitExitSignalBody, options: CallOptions = {}): Promise<Submitted> {
-    return this.call<Submitted>(OPERATIONS.submitExitSignal, { path: [], body }, options);
+  /** The events of a task's trace, page by page. */
+  getTaskTrace(id: string, query: GetTaskTraceQuery = {}, options: CallOptions = {}): Promise<Trace> {
+    return this.call<Trace>(OPERATIONS.getTaskTrace, { path: [id], query: { ...query } }, options);
   }
 
-  /** Takes the verdict of CI about a task that waits for it. */
-  reportCi(body: ReportCiBody, options: CallOptions = {}): Promise<Task> {
-    return this.call<Task>(OPERATIONS.reportCi, { path: [], body }, options);
-  }
-
-  /** Sessions, the newest first. */
-  listSessions(query: ListSessionsQuery = {}, options: CallOptions = {}): Promise<Sessions> {
-    return this.call<Sessions>(OPERATIONS.listSessions, { path: [], query: { ...query } }, options);
-  }
-
-  /** Starts an agent without a task. Answered once it takes input, or has ended. */
-  startSession(body: StartSessionBody, options: CallOptions = {}): Promise<Session> {
-    return this.call<Session>(OPERATIONS.startSession, { path: [], body }, options);
-  }
-
-  /** A session: its state, what it did, what it waits for, and how it ended. */
-  getSession(id: string, options: CallOptions = {}): Promise<Session> {
-    return this.call<Session>(OPERATIONS.getSession, { path: [id] }, options);
-  }
-
-  /** Sends a session a prompt. */
-  sendInput(id: string, body: SendInputBody, options: CallOptions = {}): Promise<SessionState> {
-    return this.call<SessionState>(OPERATIONS.sendInput, { path: [id], body }, options);
-  }
-
-  /** Ends a session and all that it started. */
-  stopSession(id: string, options: CallOptions = {}): Promise<Session> {
-    return this.call<Session>(OPERATIONS.stopSession, { path: [id] }, options);
-  }
-
-  /** Answers what a session asks for. The first answer counts. */
-  answerPermission(id: string, req: string, body: AnswerPermissionBody, options: CallOptions = {}): Promise<SessionState> {
-    return this.call<SessionState>(OPERATIONS.answerPermission, { path: [id, req], body }, options);
-  }
-
-  /** Runs a tool again that failed. */
-  retryTool(id: string, run: string, options: CallOptions = {}): Promise<SessionState> {
-    return this.call<SessionState>(OPERATIONS.retryTool, { path: [id, run] }, options);
-  }
-
-  /** Runs a hook again that failed. */
-  retryHook(id: string, run: string, options: CallOptions = {}): Promise<SessionState> {
-    return this.call<SessionState>(OPERATIONS.retryHook, { path: [id, run] }, options);
+  /** Gives a task another status. */
+  moveTask(id: string, body: MoveTaskBody, options: CallOptions = {}): Promise<Task> {
+    return this.call<Task>(OPERATIONS.moveTask, { path: [id], body }, options);
   }
 
   /** Every trace, in the order of their first events. */
@@ -212,14 +252,9 @@ export abstract class Operations {
     return this.call<Trace>(OPERATIONS.getTrace, { path: [id], query: { ...query } }, options);
   }
 
-  /** The events of a task's trace, page by page. */
-  getTaskTrace(id: string, query: GetTaskTraceQuery = {}, options: CallOptions = {}): Promise<Trace> {
-    return this.call<Trace>(OPERATIONS.getTaskTrace, { path: [id], query: { ...query } }, options);
-  }
-
-  /** Every attempt at a task: who, when, and how it ended. */
-  getTaskRuns(id: string, options: CallOptions = {}): Promise<Runs> {
-    return this.call<Runs>(OPERATIONS.getTaskRuns, { path: [id] }, options);
+  /** A trace with everything that it takes to verify it offline. */
+  exportTrace(id: string, query: ExportTraceQuery = {}, options: CallOptions = {}): Promise<Uint8Array> {
+    return this.call<Uint8Array>(OPERATIONS.exportTrace, { path: [id], query: { ...query } }, options);
   }
 
   /** Appends one event, or several as one decision: {type, payload, artifacts?, seen?}. */
@@ -235,40 +270,5 @@ export abstract class Operations {
   /** Verifies a bundle, of whatever ledger. */
   verifyBundle(body: Bytes, options: CallOptions = {}): Promise<Report> {
     return this.call<Report>(OPERATIONS.verifyBundle, { path: [], body }, options);
-  }
-
-  /** A trace with everything that it takes to verify it offline. */
-  exportTrace(id: string, query: ExportTraceQuery = {}, options: CallOptions = {}): Promise<Uint8Array> {
-    return this.call<Uint8Array>(OPERATIONS.exportTrace, { path: [id], query: { ...query } }, options);
-  }
-
-  /** A proof that an event is in the ledger, of a few lines. */
-  proveEvent(id: string, options: CallOptions = {}): Promise<Proof> {
-    return this.call<Proof>(OPERATIONS.proveEvent, { path: [id] }, options);
-  }
-
-  /** The ledger's last word about itself, signed. */
-  getCheckpoint(options: CallOptions = {}): Promise<Checkpoint> {
-    return this.call<Checkpoint>(OPERATIONS.getCheckpoint, { path: [] }, options);
-  }
-
-  /** The bytes that have this digest. */
-  getArtifact(sha256: string, options: CallOptions = {}): Promise<Uint8Array> {
-    return this.call<Uint8Array>(OPERATIONS.getArtifact, { path: [sha256] }, options);
-  }
-
-  /** Stores bytes under their digest. */
-  putArtifact(sha256: string, body: Bytes, options: CallOptions = {}): Promise<Artifact> {
-    return this.call<Artifact>(OPERATIONS.putArtifact, { path: [sha256], body }, options);
-  }
-
-  /** The agents of the configuration. */
-  listAgents(options: CallOptions = {}): Promise<Agents> {
-    return this.call<Agents>(OPERATIONS.listAgents, { path: [] }, options);
-  }
-
-  /** The processes that work on this board: this one. */
-  listNodes(options: CallOptions = {}): Promise<Nodes> {
-    return this.call<Nodes>(OPERATIONS.listNodes, { path: [] }, options);
   }
 }
