@@ -9,6 +9,7 @@ import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { test } from "./deadline.mjs";
+import { Client } from "../dist/index.js";
 import { startServer } from "./server.mjs";
 
 const own = fileURLToPath(new URL("..", import.meta.url));
@@ -36,6 +37,19 @@ for (const [name, path] of [["README.md", "../README.md"], ["docs/reference/sdk.
     assert.match(stdout, new RegExp(`^${escaped(blocks(page, "text"))}$`));
   });
 }
+
+test("the agent of docs/guide/own-agent.md does its task", async (t) => {
+  const page = readFileSync(new URL("../../../docs/guide/own-agent.md", import.meta.url), "utf8");
+  const server = await startServer(t);
+  const client = new Client({ url: server.url, token: server.token });
+  const { id } = await client.createTask({ title: "Write hello.txt", status: "ready" });
+  const file = join(project, "own-agent.mjs");
+  writeFileSync(file, blocks(page, "js"));
+  const env = { PATH: process.env["PATH"], BATON_URL: server.url, BATON_TOKEN: server.token };
+  const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: project, env, timeout: 30_000 });
+  assert.equal(stdout, "true\n");
+  assert.equal((await client.getTask(id)).status, "review");
+});
 
 test("the package holds what it needs and nothing else", () => {
   const files = readdirSync(join(project, "node_modules/@baton/sdk"), { recursive: true }).map(String);

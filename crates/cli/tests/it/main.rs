@@ -69,6 +69,8 @@ mod newcomers;
 #[cfg(test)]
 mod notify;
 #[cfg(test)]
+mod own_agents;
+#[cfg(test)]
 mod phases;
 #[cfg(test)]
 mod places;
