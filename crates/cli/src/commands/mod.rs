@@ -25,6 +25,7 @@ mod notify;
 mod offer;
 mod replay;
 mod run;
+mod runner;
 mod send;
 mod serve;
 mod session;
