@@ -145,6 +145,12 @@ pub(crate) enum Command {
     /// ended. Permissions are asked for here; where there is no terminal they are
     /// denied. Exit code 0: done, or to be reviewed; 4: blocked; 6: the attempt failed.
     ///
+    /// With --driven a program does what a person does at a terminal: a first line
+    /// {"prompt": TEXT} on standard input, where neither a prompt nor a task is
+    /// named, then {"permit": ID, "answer": "allow"} for what is asked for. Where
+    /// another agent is at work in the workspace it waits. When the input ends, the
+    /// attempt is stopped.
+    ///
     /// Example:
     ///   baton run "Fix the login"
     ///   baton run --task 2026-02-09-057 --agent opencode

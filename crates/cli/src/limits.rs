@@ -112,6 +112,9 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Lines that are typed to a session and wait until it is ready; what is typed beyond that is lost.
 pub(crate) const WORDS_WAITING_MAX: usize = 16;
 
+/// Longest line that a program says to the run that it drives, in bytes: the longest text of a task fits, however it is escaped.
+pub(crate) const DRIVEN_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Errors of a session that are shown; the ledger has all.
 pub(crate) const ERRORS_SHOWN_MAX: usize = 50;
 

@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod driven;
 mod ending;
 mod event_row;
 mod events;

@@ -17,6 +17,8 @@ mod dependencies;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod driven;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod examples_aof;
