@@ -1,5 +1,6 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
+mod acp;
 mod agent;
 mod agent_check;
 mod agent_setup;
@@ -75,6 +76,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Config(Config::Schema)) => config::schema(ui),
         Some(Command::Hooks(Hooks::Check)) => hooks::check(ctx, ui),
         Some(Command::Mcp(args)) => mcp::run(ctx, &args),
+        Some(Command::Acp(args)) => acp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),
         Some(Command::Explain(args)) => explain::run(ui, &args),
         Some(Command::Completions(args)) => completions::run(ui, &args),
