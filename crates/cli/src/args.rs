@@ -8,7 +8,8 @@ use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 pub(crate) use crate::agent_args::{Agent, AgentAdd, AgentCheck, AgentKey};
 use crate::config::Flag;
 pub(crate) use crate::operate_args::{
-    Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve, Tokens,
+    Acp, Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve,
+    Tokens,
 };
 use crate::session_args::{Run, Session};
 use crate::task_args::{Ci, ExitSignal, Send, Task};
@@ -151,6 +152,12 @@ pub(crate) enum Command {
     /// ended. Permissions are asked for here; where there is no terminal they are
     /// denied. Exit code 0: done, or to be reviewed; 4: blocked; 6: the attempt failed.
     ///
+    /// With --driven a program does what a person does at a terminal: a first line
+    /// {"prompt": TEXT} on standard input, where neither a prompt nor a task is
+    /// named, then {"permit": ID, "answer": "allow"} for what is asked for. Where
+    /// another agent is at work in the workspace it waits. When the input ends, the
+    /// attempt is stopped.
+    ///
     /// Example:
     ///   baton run "Fix the login"
     ///   baton run --task 2026-02-09-057 --agent opencode
@@ -292,10 +299,22 @@ pub(crate) enum Command {
     ///   baton mcp --agent ada
     #[command(verbatim_doc_comment)]
     Mcp(Mcp),
+    /// Be an agent in an editor that speaks the Agent Client Protocol (ACP)
+    ///
+    /// Speaks the protocol over its standard streams, until its input ends. A prompt
+    /// becomes a task that an agent of the configuration works on now; its words,
+    /// plan, tools and permissions stream back, and cancelling stops it. Conversations
+    /// can be loaded again: the tasks know them. `docs/reference/acp.md` says how an
+    /// editor is set up, and what becomes what.
+    ///
+    /// Example:
+    ///   baton acp --agent opencode
+    #[command(verbatim_doc_comment)]
+    Acp(Acp),
     /// Be an agent that does what its prompt says, for trying things out
     ///
     /// Speaks the Agent Client Protocol over its standard streams. Words of the prompt
-    /// choose what happens: echo, tool, write, permission, crash, signal, hang,
+    /// choose what happens: echo, tool, write, plan, permission, crash, signal, hang,
     /// exit-signal PHASE, complete OUTCOME, slow, flood, garbage, fork, limit; without
     /// one of them it says the prompt back. `docs/reference/harnesses.md` describes
     /// them.

@@ -219,10 +219,13 @@ impl Context {
 
     /// The data directory, if there is one: given, else `.baton` here or above, else the user's own.
     pub(crate) fn find_data_dir(&self) -> Option<PathBuf> {
+        self.find_data_dir_from(&self.here().ok()?)
+    }
+
+    fn find_data_dir_from(&self, here: &Path) -> Option<PathBuf> {
         if let Some(given) = &self.given {
             return Some(self.path(given));
         }
-        let here = self.here().ok()?;
         let above = here.ancestors().map(|dir| dir.join(".baton")).find(|dir| dir.is_dir());
         above.or_else(|| {
             let own = self.env.base("XDG_DATA_HOME", ".local/share")?.join("baton");
@@ -232,8 +235,18 @@ impl Context {
 
     /// The paths of the data directory in use.
     pub(crate) fn layout(&self) -> Result<Layout, CliError> {
-        let Some(dir) = self.find_data_dir() else {
-            return Err(CliError::new(Code::NoLedger, "no data directory here or above").hint("baton init"));
+        self.layout_of(self.find_data_dir(), "here")
+    }
+
+    /// The paths of the data directory that a command in another directory would use.
+    pub(crate) fn layout_from(&self, here: &Path) -> Result<Layout, CliError> {
+        self.layout_of(self.find_data_dir_from(here), &format!("in {}", here.display()))
+    }
+
+    fn layout_of(&self, dir: Option<PathBuf>, place: &str) -> Result<Layout, CliError> {
+        let Some(dir) = dir else {
+            let what = format!("no data directory {place} or above");
+            return Err(CliError::new(Code::NoLedger, what).hint("baton init"));
         };
         let layout = Layout::new(dir);
         if layout.events().is_dir() {

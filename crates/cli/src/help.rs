@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Watch", &["session", "events"]),
     ("Prove", &["verify", "replay"]),
     ("Operate", &["serve", "token", "config", "hooks", "doctor", "notify", "explain", "completions", "man"]),
-    ("Speak", &["mcp", "mock-agent"]),
+    ("Speak", &["mcp", "acp", "mock-agent"]),
 ];
 
 /// The whole command, with its help grouped by intent.

@@ -112,6 +112,9 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Lines that are typed to a session and wait until it is ready; what is typed beyond that is lost.
 pub(crate) const WORDS_WAITING_MAX: usize = 16;
 
+/// Longest line that a program says to the run that it drives, in bytes: the longest text of a task fits, however it is escaped.
+pub(crate) const DRIVEN_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Errors of a session that are shown; the ledger has all.
 pub(crate) const ERRORS_SHOWN_MAX: usize = 50;
 
@@ -160,6 +163,39 @@ pub(crate) const MCP_FENCES_MAX: usize = 256;
 /// Longest summary of a completion and longest question to a person, in characters.
 pub(crate) const MCP_SUMMARY_CHARS_MAX: usize = 32_000;
 pub(crate) const MCP_QUESTION_CHARS_MAX: usize = 4_000;
+
+/// Longest message of an editor to `baton acp`, in bytes: a prompt with files in it fits, also where it is too long to be a task, so that this can be said.
+pub(crate) const ACP_LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Messages from and to an editor that wait. Beyond that whoever sends is held back.
+pub(crate) const ACP_WAITING_MAX: usize = 64;
+
+/// Sessions that an editor may have open in one `baton acp`.
+pub(crate) const ACP_SESSIONS_MAX: usize = 256;
+
+/// What `baton acp` does at once: prompts, and conversations that are looked for. Each is a process or two.
+pub(crate) const ACP_WORK_MAX: usize = 32;
+
+/// Longest prompt of an editor, in bytes. A task's text fits, with room for what was said before.
+pub(crate) const ACP_PROMPT_BYTES_MAX: usize = 112 << 10;
+
+/// What is kept of a conversation for the next prompt in it, in bytes: its end.
+pub(crate) const ACP_HISTORY_BYTES_MAX: usize = 12 << 10;
+
+/// Longest event of a run that is told to an editor, in bytes: an output of a tool fits, however it is escaped. What is longer is left out.
+pub(crate) const ACP_EVENT_BYTES_MAX: usize = 16 << 20;
+
+/// What is kept of a run's standard error, in bytes; its last line says why it did not begin.
+pub(crate) const ACP_STDERR_BYTES_MAX: usize = 64 << 10;
+
+/// How long a command that reads or moves tasks for an editor may take.
+pub(crate) const ACP_CALL_WAIT: Duration = Duration::from_secs(60);
+
+/// How long a run that is to stop may take. Longer than the grace that agents have.
+pub(crate) const ACP_STOP_WAIT: Duration = Duration::from_secs(20);
+
+/// How long a process of ours may take to end once its work is done.
+pub(crate) const ACP_END_WAIT: Duration = Duration::from_secs(10);
 
 /// Tasks that `list_ready` gives where nothing else is asked for, and at most.
 pub(crate) const MCP_LIST_DEFAULT: u64 = 20;

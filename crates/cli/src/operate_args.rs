@@ -21,6 +21,9 @@ pub(crate) struct Serve {
     /// End once the last session has ended
     #[arg(long, hide = true)]
     pub(crate) until_idle: bool,
+    /// End once standard input has ended
+    #[arg(long, hide = true, conflicts_with = "until_idle")]
+    pub(crate) until_eof: bool,
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +88,13 @@ pub(crate) struct Mcp {
     /// Offer the tools of this role [default: BATON_ROLE, else executor]
     #[arg(long, value_name = "ROLE", value_parser = roles())]
     pub(crate) role: Option<Role>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Acp {
+    /// Let this agent do what is asked for [default: the only one that is configured; those of the harness mock do not count]
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Say what is to be done
-    #[arg(value_name = "PROMPT", required_unless_present = "task", conflicts_with = "task")]
+    #[arg(value_name = "PROMPT", required_unless_present_any = ["task", "driven"], conflicts_with = "task")]
     pub(crate) prompt: Option<String>,
     /// Work on this task instead of a new one
     #[arg(long, value_name = "ID")]
@@ -20,6 +20,9 @@ pub(crate) struct Run {
     /// Allow what the agent asks for, once each
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Be driven by a program: JSON lines on standard input say what to do and answer what is asked for
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) driven: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ use baton_core::session::{Answer, PermissionKind, StateKind};
 use baton_runtime::session::{Ask, Channel, Item, Live, Next};
 use serde_json::{Value, json};
 
+use super::driven::{Driver, Order};
 use crate::console::Stdin;
 use crate::error::Stop;
 use crate::limits::{ANSWER_BYTES_MAX, WORDS_WAITING_MAX};
@@ -26,6 +27,8 @@ pub(super) enum Answers {
     Yes,
     /// Whoever sits at the terminal.
     Person(Receiver<String>),
+    /// A program that drives the run.
+    Program(Driver),
     /// Nobody is there: no.
     Nobody,
     /// Somebody else.
@@ -120,6 +123,11 @@ impl Follower {
     /// What was used, where the agent said so.
     pub(super) fn usage(&self) -> Option<&Value> {
         self.usage.as_ref()
+    }
+
+    /// Whether the program that drives this has ended its input.
+    pub(super) fn is_left(&self) -> bool {
+        matches!(&self.answers, Answers::Program(driver) if driver.has_left())
     }
 
     fn show(&mut self, ui: &mut Ui, item: &Item) -> Result<(), Stop> {
@@ -260,8 +268,46 @@ impl Follower {
         }
     }
 
+    /// Hands on the answers of a program, each to what it names.
+    fn answer_as_told(&mut self, ui: &Ui) {
+        let Answers::Program(driver) = &mut self.answers else { return };
+        let orders: Vec<_> = std::iter::from_fn(|| driver.next()).collect();
+        for order in orders {
+            let (id, text) = match order {
+                Ok(Order::Permit { id, answer }) => (id, answer),
+                Ok(Order::Prompt { .. }) => {
+                    ui.warn("a run has one prompt; the second one is not heeded");
+                    continue;
+                }
+                Err(why) => {
+                    ui.warn(&why);
+                    continue;
+                }
+            };
+            let Some(at) = self.asked.iter().position(|(asked, _)| *asked == id) else {
+                ui.warn(&format!("{}: nothing of that name is asked for", printable(&id)));
+                continue;
+            };
+            let answer = match (text.as_str(), self.asked[at].1) {
+                ("deny", _) => Answer::Deny,
+                (_, true) => Answer::Text(text),
+                ("allow", false) => Answer::Allow,
+                _ => {
+                    ui.warn(&format!("{}: expected allow or deny", printable(&id)));
+                    continue;
+                }
+            };
+            self.asked.remove(at);
+            // Somebody else may have been quicker.
+            let _ = self.live.handle.ask(Ask::Permit { id, answer, by: self.by.clone() });
+        }
+    }
+
     /// Answers the first thing that is asked for.
     fn answer(&mut self, ui: &Ui) {
+        if matches!(self.answers, Answers::Program(_)) {
+            return self.answer_as_told(ui);
+        }
         let Some((id, is_question)) = self.asked.first().cloned() else {
             if self.words.is_some() {
                 self.talk(ui);
@@ -269,7 +315,7 @@ impl Follower {
             return;
         };
         let (answer, by) = match &self.answers {
-            Answers::Others => return,
+            Answers::Others | Answers::Program(_) => return,
             Answers::Yes if is_question => (Answer::Deny, "nobody"),
             Answers::Yes => (Answer::Allow, self.by.as_str()),
             Answers::Nobody => (Answer::Deny, "nobody"),

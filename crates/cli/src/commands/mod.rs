@@ -1,5 +1,6 @@
 //! One file for each command. A command takes what it needs from the context, says everything through the `Ui`, and ends with a public exit code.
 
+mod acp;
 mod agent;
 mod agent_check;
 mod agent_setup;
@@ -9,6 +10,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod driven;
 mod ending;
 mod event_row;
 mod events;
@@ -25,6 +27,7 @@ mod notify;
 mod offer;
 mod replay;
 mod run;
+mod runner;
 mod send;
 mod serve;
 mod session;
@@ -74,6 +77,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Config(Config::Schema)) => config::schema(ui),
         Some(Command::Hooks(Hooks::Check)) => hooks::check(ctx, ui),
         Some(Command::Mcp(args)) => mcp::run(ctx, &args),
+        Some(Command::Acp(args)) => acp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),
         Some(Command::Explain(args)) => explain::run(ui, &args),
         Some(Command::Completions(args)) => completions::run(ui, &args),

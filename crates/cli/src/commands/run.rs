@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_core::AgentName;
 use baton_core::limits::TITLE_CHARS_MAX;
@@ -14,13 +14,15 @@ use baton_runtime::Fault;
 use baton_runtime::session::NotBegun;
 use baton_runtime::work::{Attempt, NotStarted, Outcome, RunEnd};
 use baton_store::lock;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::driven::Driver;
 use super::ending::{Stopped, ending_lines};
 use super::follow::{Answers, Follower};
 use crate::commands::Ended;
 use crate::commands::house::House;
+use crate::console::Stdin;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -34,21 +36,23 @@ use crate::ui::time::{duration, exact};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Run) -> Ended {
     // Where somebody is to be asked, what they type goes along.
-    let answers = match args.yes {
-        true => {
+    let (answers, driven) = match (args.driven, args.yes) {
+        // It is read once it is known that this process does it.
+        (true, _) => (Answers::Nobody, Some(ctx.stdin()?)),
+        (false, true) => {
             ctx.reach()?;
-            Answers::Yes
+            (Answers::Yes, None)
         }
-        false => {
+        (false, false) => {
             let stdin = ctx.stdin()?;
-            if stdin.is_terminal() { Answers::of_person(stdin) } else { Answers::Nobody }
+            (if stdin.is_terminal() { Answers::of_person(stdin) } else { Answers::Nobody }, None)
         }
     };
     if ctx.is_served() {
         let Writing::Shared(owner) = ctx.write(ui)? else {
             return Err(CliError::new(Code::NotServed, "this process owns nothing").into());
         };
-        return work(ctx, ui, &owner, args, answers);
+        return work(ctx, ui, &owner, args, answers, driven);
     }
     let fail = |error: std::io::Error| CliError::io("serve", std::path::Path::new("."), &error);
     let (stopped, stop) = UnixStream::pair().map_err(fail)?;
@@ -61,7 +65,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Run) -> Ended {
         }
         opened => opened?,
     };
-    house.serve_beside(ui, &stop, |owner, ui| work(ctx, ui, owner, args, answers)).map_err(fail)?
+    house.serve_beside(ui, &stop, |owner, ui| work(ctx, ui, owner, args, answers, driven)).map_err(fail)?
 }
 
 /// The first signal ends the attempt; the second ends the process at once.
@@ -75,26 +79,42 @@ fn heed_interruption(ctx: &Context) -> std::io::Result<()> {
     Ok(())
 }
 
-fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Answers) -> Ended {
+fn work(
+    ctx: &Context,
+    ui: &mut Ui,
+    owner: &Arc<Owner>,
+    args: &Run,
+    answers: Answers,
+    driven: Option<Stdin>,
+) -> Ended {
     let began = Instant::now();
+    let mut driver = driven.map(Driver::start).transpose()?;
+    let wanted = Wanted::of(args, driver.as_mut())?;
     let turn = owner.crew.turn();
-    let (task, agent) = task_and_agent(ctx, owner, args)?;
-    let attempt = match owner.crew.begin(&task.id, &agent) {
-        Ok(attempt) => attempt,
-        Err(why) => match (is_held(&why), owner.crew.attempt(&task.id)) {
-            // Whoever hands out work was quicker, and gave it to the same agent.
-            (true, Some(attempt)) if *attempt.agent() == agent => attempt,
-            _ => {
-                let error = not_started(why, &task);
-                return Err(match args.prompt {
-                    Some(_) => error.cause(format!("{} was made for it, and waits", task.id)),
-                    None => error,
-                }
-                .into());
-            }
-        },
-    };
+    let (task, agent) = task_and_agent(ctx, owner, args, &wanted)?;
+    let mut begun = begin(owner, &task, &agent);
     drop(turn);
+    if let Some(driver) = &mut driver {
+        let mut is_said = false;
+        while let Err(why @ NotStarted::Occupied { .. }) = &begun {
+            if !std::mem::replace(&mut is_said, true) {
+                waiting_line(ui, &task, &why.to_string())?;
+            }
+            if driver.leaves_within(WORKSPACE_LOOK) || !is_wanted(ctx) || ctx.is_abandoned() {
+                stopped_line(ui, &task)?;
+                return Ok(Exit::Interrupted);
+            }
+            begun = begin(owner, &task, &agent);
+        }
+    }
+    let attempt = begun.map_err(|why| {
+        let error = not_started(why, &task);
+        match wanted.prompt {
+            Some(_) => error.cause(format!("{} was made for it, and waits", task.id)),
+            None => error,
+        }
+    })?;
+    let answers = driver.map_or(answers, Answers::Program);
     let end = began_line(ui, &task, &attempt, &agent).and_then(|()| follow(ctx, ui, &attempt, answers));
     let (end, usage) = match end {
         Ok(ended) => ended,
@@ -106,6 +126,60 @@ fn work(ctx: &Context, ui: &mut Ui, owner: &Arc<Owner>, args: &Run, answers: Ans
         }
     };
     finish(ui, owner, &attempt, &end, usage.as_ref(), began)
+}
+
+/// What is to be done, where no task is named: what was typed, or what the program says that drives this.
+#[derive(Default)]
+struct Wanted {
+    prompt: Option<String>,
+    metadata: Map<String, Value>,
+}
+
+impl Wanted {
+    fn of(args: &Run, driver: Option<&mut Driver>) -> Result<Wanted, CliError> {
+        let is_named = args.prompt.is_some() || args.task.is_some();
+        match driver.filter(|_| !is_named) {
+            Some(driver) => {
+                let (prompt, metadata) = driver.prompt()?;
+                Ok(Wanted { prompt: Some(prompt), metadata })
+            }
+            None => Ok(Wanted { prompt: args.prompt.clone(), metadata: Map::new() }),
+        }
+    }
+}
+
+/// How often it is looked whether the workspace is free.
+const WORKSPACE_LOOK: Duration = Duration::from_millis(100);
+
+/// Begins an attempt, or finds the one that whoever hands out work began with the same agent a moment before.
+fn begin(owner: &Arc<Owner>, task: &Task, agent: &AgentName) -> Result<Arc<Attempt>, NotStarted> {
+    let why = match owner.crew.begin(&task.id, agent) {
+        Ok(attempt) => return Ok(attempt),
+        Err(why) => why,
+    };
+    let attempt = owner.crew.attempt(&task.id).filter(|attempt| is_held(&why) && *attempt.agent() == *agent);
+    attempt.ok_or(why)
+}
+
+/// That it waits, and for whom.
+fn waiting_line(ui: &mut Ui, task: &Task, why: &str) -> Result<(), Stop> {
+    if !ui.json {
+        ui.note(&format!("{} waits: {}", task.id, printable(why)));
+        return Ok(());
+    }
+    ui.object(&json!({"v": 1, "type": "run.waiting", "taskId": task.id.as_str(), "why": why}))?;
+    ui.flush()
+}
+
+/// The last word of a run that never began.
+fn stopped_line(ui: &mut Ui, task: &Task) -> Result<(), Stop> {
+    let outcome = Outcome::Stopped.as_str();
+    match ui.json {
+        true => {
+            ui.object(&json!({"v": 1, "type": "run.ended", "taskId": task.id.as_str(), "outcome": outcome}))
+        }
+        false => ui.line(&format!("{outcome}; {} waits", task.id)),
+    }
 }
 
 /// What was begun: names for whoever reads along, before anything else.
@@ -159,7 +233,12 @@ pub(super) fn not_begun(why: NotBegun) -> CliError {
 }
 
 /// The task that is worked on, made where there is none, and who does it.
-fn task_and_agent(ctx: &Context, owner: &Owner, args: &Run) -> Result<(Task, AgentName), CliError> {
+fn task_and_agent(
+    ctx: &Context,
+    owner: &Owner,
+    args: &Run,
+    wanted: &Wanted,
+) -> Result<(Task, AgentName), CliError> {
     let named = args.task.as_deref().map(|word| {
         let id = owner.engine.look(|board| task_names::find(board, word)).map_err(CliError::from)??;
         Ok::<_, CliError>(owner.engine.task(&id)?.0)
@@ -173,7 +252,7 @@ fn task_and_agent(ctx: &Context, owner: &Owner, args: &Run) -> Result<(Task, Age
     if !owner.broker.agents().contains_key(&agent) {
         return Err(unknown_agent(ctx, owner, &agent));
     }
-    let Some(prompt) = &args.prompt else {
+    let Some(prompt) = &wanted.prompt else {
         return Ok((named.ok_or_else(|| CliError::new(Code::Usage, "no prompt and no task"))?, agent));
     };
     let (title, body) = title_and_body(prompt);
@@ -182,7 +261,8 @@ fn task_and_agent(ctx: &Context, owner: &Owner, args: &Run) -> Result<(Task, Age
             .hint("baton run \"what is to be done\""));
     }
     let routing = Routing { agent: Some(agent.clone()), ..Routing::default() };
-    let new = New { body, status: Status::Ready, routing, ..New::titled(title) };
+    let new =
+        New { body, status: Status::Ready, routing, metadata: wanted.metadata.clone(), ..New::titled(title) };
     Ok((owner.engine.create(&new)?.0, agent))
 }
 
@@ -199,9 +279,8 @@ fn title_and_body(prompt: &str) -> (String, String) {
 fn with_mock(args: &Run) -> String {
     match (&args.prompt, &args.task) {
         (_, Some(task)) => format!("baton run --task {} --agent mock", shell::word(task)),
-        (prompt, None) => {
-            format!("baton run {} --agent mock", shell::word(prompt.as_deref().unwrap_or_default()))
-        }
+        (Some(prompt), None) => format!("baton run {} --agent mock", shell::word(prompt)),
+        (None, None) => "baton run --driven --agent mock".to_owned(),
     }
 }
 
@@ -252,6 +331,11 @@ fn started_before(owner: &Owner, agent: &AgentName) -> CliError {
     }
 }
 
+/// Whether nobody interrupted it.
+fn is_wanted(ctx: &Context) -> bool {
+    !ctx.ends_at_once.load(Ordering::Relaxed) || ctx.is_served()
+}
+
 fn follow(
     ctx: &Context,
     ui: &mut Ui,
@@ -263,8 +347,8 @@ fn follow(
     let mut is_stopped = false;
     loop {
         let goes_on = follower.step(ui)?;
-        let is_wanted = !ctx.ends_at_once.load(Ordering::Relaxed) || ctx.is_served();
-        if (!is_wanted || ctx.is_abandoned()) && !std::mem::replace(&mut is_stopped, true) {
+        let is_left = ctx.is_abandoned() || follower.is_left();
+        if (!is_wanted(ctx) || is_left) && !std::mem::replace(&mut is_stopped, true) {
             attempt.stop();
         }
         if !goes_on {

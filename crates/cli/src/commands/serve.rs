@@ -30,7 +30,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     }
     let asked = web::Asked { listen: args.listen, is_exposed: args.expose_tokens_unencrypted };
     // One that was started for sessions alone is not asked over HTTP.
-    let asked = (!args.until_idle).then_some(asked);
+    let asked = (!args.until_idle && !args.until_eof).then_some(asked);
+    if args.until_eof {
+        end_with_input().map_err(fail)?;
+    }
     let house = House::open(ctx, ui, stopped, !args.no_dispatch, asked)?;
     if args.until_idle {
         end_when_idle(&house).map_err(fail)?;
@@ -66,6 +69,15 @@ fn end_when_idle(house: &House) -> io::Result<()> {
         let _ = signal_hook::low_level::raise(SIGTERM);
     };
     std::thread::Builder::new().name("idle".into()).spawn(watch).map(drop)
+}
+
+/// Ends this process once whoever started it has ended its input, also where that died. A server is never handed over: the input is its own.
+fn end_with_input() -> io::Result<()> {
+    let watch = || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        let _ = signal_hook::low_level::raise(SIGTERM);
+    };
+    std::thread::Builder::new().name("input".into()).spawn(watch).map(drop)
 }
 
 /// How long a server that was started for a session waits for the first, and after the last one.

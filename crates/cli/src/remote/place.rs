@@ -27,6 +27,7 @@ pub(crate) fn place(command: Option<&Command>) -> Place {
             | Command::Demo(_)
             | Command::Serve(_)
             | Command::Mcp(_)
+            | Command::Acp(_)
             | Command::MockAgent
             | Command::Explain(_)
             | Command::Completions(_)

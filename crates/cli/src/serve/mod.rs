@@ -14,4 +14,4 @@ pub(crate) mod web;
 
 pub(crate) use acting::Acting;
 pub(crate) use call::{Feeding, HandOver};
-pub(crate) use owner::{Owner, UNTIL_IDLE, ends_with_sessions, is_until_idle};
+pub(crate) use owner::{Owner, UNTIL_EOF, UNTIL_IDLE, ends_with_sessions, is_until_idle};

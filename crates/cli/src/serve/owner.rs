@@ -55,14 +55,17 @@ const REPEATS_WAIT: Duration = Duration::from_secs(600);
 /// What a process is started with that serves for sessions alone.
 pub(crate) const UNTIL_IDLE: &str = "--until-idle";
 
+/// The same for sessions of a process that ends it by itself.
+pub(crate) const UNTIL_EOF: &str = "--until-eof";
+
 /// Whether the owner of the data directory with this command ends with its last session.
 pub(crate) fn is_until_idle(command: &str) -> bool {
-    command.split(' ').any(|word| word == UNTIL_IDLE)
+    command.split(' ').any(|word| [UNTIL_IDLE, UNTIL_EOF].contains(&word))
 }
 
 /// The same of this very process.
 pub(crate) fn ends_with_sessions() -> bool {
-    std::env::args_os().any(|word| word == UNTIL_IDLE)
+    std::env::args_os().any(|word| word == UNTIL_IDLE || word == UNTIL_EOF)
 }
 
 impl Owner {

@@ -260,6 +260,7 @@ fn is_taken(command: Option<&Command>) -> bool {
             Command::Init
                 | Command::Demo(_)
                 | Command::Serve(_)
+                | Command::Acp(_)
                 | Command::MockAgent
                 | Command::Agent(Agent::Ls | Agent::Check(_))
                 | Command::Events(_)

@@ -1,6 +1,10 @@
 //! The real binary in throw-away directories: what it prints, how it ends, and what it leaves alone.
 
 #[cfg(test)]
+mod acp_agent;
+#[cfg(test)]
+mod acp_hostile;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod append;
@@ -16,6 +20,8 @@ mod demo;
 mod dependencies;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
+mod driven;
 #[cfg(test)]
 mod events;
 #[cfg(test)]

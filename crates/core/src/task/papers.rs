@@ -8,6 +8,10 @@ use super::worklog;
 use crate::protocol::HandoffRequest;
 use crate::time::Timestamp;
 
+/// What begins the part of a task's text that was said before it, in the conversation that it came from. Agents are given that apart from the
+/// task's own text.
+pub const EARLIER: &str = "\n\n<!-- earlier in ";
+
 /// The body of a task, and what was handed over with it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Papers {

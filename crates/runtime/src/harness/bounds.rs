@@ -106,6 +106,7 @@ impl Told {
             Told::Text { .. }
             | Told::Calls(_)
             | Told::Usage(_)
+            | Told::Plan(_)
             | Told::Unknown { .. }
             | Told::Noise { .. }
             | Told::Closed(_)

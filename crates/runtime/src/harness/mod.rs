@@ -72,6 +72,8 @@ pub enum Told {
     Tool(ToolSeen),
     Asked(Asked),
     Usage(Value),
+    /// What it means to do: a list of entries, as the protocol has them. The last one counts.
+    Plan(Value),
     /// What it does besides, in a few words for whoever follows.
     Status(String),
     TurnEnded {
@@ -97,7 +99,7 @@ pub enum Told {
 impl Told {
     /// Whether it is a part of an answer.
     pub fn is_of_a_turn(&self) -> bool {
-        matches!(self, Told::Text { .. } | Told::Tool(_) | Told::Calls(_) | Told::Usage(_))
+        matches!(self, Told::Text { .. } | Told::Tool(_) | Told::Calls(_) | Told::Usage(_) | Told::Plan(_))
     }
 
     /// The same in parts that are not too long to wait in a mailbox together.

@@ -87,6 +87,12 @@ impl Running {
                 self.stream_event("metadata", &json!({"usage": usage}));
                 self.usage = Some(usage);
             }
+            Told::Plan(entries) if !is_small(&entries) => {}
+            Told::Plan(entries) => {
+                let fields = object(json!({"entries": entries}));
+                let _ = self.start.transcript.put(self.start.clock.now(), "plan", fields);
+                self.stream_event("metadata", &json!({"plan": entries}));
+            }
             Told::Status(text) => self.stream_event("status", &json!({"message": text})),
             // The turn has not begun, or its end was told before.
             Told::TurnEnded { .. } | Told::TurnFailed(_) if self.looking.is_some() => {}

@@ -2,14 +2,19 @@
 
 use baton_core::protocol::exit_signal::PROTOCOL;
 use baton_core::protocol::handoff_md;
-use baton_core::task::{Papers, Phase, Task};
+use baton_core::task::{EARLIER, Papers, Phase, Task};
 
 use crate::harness::AgentSpec;
 use crate::limits::PROMPT_LOG_BYTES_MAX;
 
 /// The parts of the first prompt.
 pub(super) fn first(task: &Task, papers: &Papers, spec: &AgentSpec) -> Vec<String> {
-    let mut parts = vec![text_of(task, papers)];
+    let text = text_of(task, papers);
+    let (own, earlier) = text.split_at(text.find(EARLIER).unwrap_or(text.len()));
+    let mut parts = vec![own.to_owned()];
+    if !earlier.is_empty() {
+        parts.push(earlier.trim_start().to_owned());
+    }
     if let Some(request) = &papers.handoff {
         parts.push(handoff_md(request));
     }

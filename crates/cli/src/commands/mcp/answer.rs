@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use super::runner::Ran;
+use crate::commands::runner::Ran;
 
 /// What a call gives: a text, or a refusal in words.
 pub(super) type Answer = Result<String, String>;

@@ -8,9 +8,9 @@ use baton_store::tasks::tree::{Found, RealTree, Tree as _};
 use serde_json::{Map, Value, json};
 
 use super::answer::{self, Answer};
-use super::runner::{Invocation, Ran};
 use super::server::Server;
 use super::tools::Name;
+use crate::commands::runner::{Invocation, Ran};
 use crate::limits::{MCP_CALL_WAIT, MCP_LIST_DEFAULT, MCP_QUESTION_WAIT};
 use baton_server::field::Arguments;
 

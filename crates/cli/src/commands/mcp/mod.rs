@@ -1,6 +1,6 @@
 //! `baton mcp`: the Model Context Protocol over the standard streams, with the tools that concern tasks.
 //!
-//! Nothing is decided here. [`tools`] says what there is and what each tool takes, [`calls`] which command of ours does it, [`runner`] runs that
+//! Nothing is decided here. [`tools`] says what there is and what each tool takes, [`calls`] which command of ours does it, [`runner`](super::runner) runs that
 //! command as a process of its own, and [`answer`] tells an agent what came of it and what to do next. So every command is written once, and goes
 //! to the owner of the data directory by itself.
 
@@ -9,7 +9,6 @@ mod binding;
 mod calls;
 #[cfg(test)]
 mod reference;
-mod runner;
 mod server;
 mod tools;
 mod transport;
@@ -22,6 +21,7 @@ use tokio::io::DuplexStream;
 
 use crate::args::Mcp;
 use crate::commands::Ended;
+use crate::commands::runner::Runner;
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
@@ -29,7 +29,6 @@ use crate::limits::MCP_STREAM_BYTES;
 use crate::serve::Owner;
 
 use self::binding::Binding;
-use self::runner::Runner;
 use self::server::Server;
 
 pub(super) fn run(ctx: &Context, args: &Mcp) -> Ended {

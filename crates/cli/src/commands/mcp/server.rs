@@ -19,9 +19,9 @@ use tokio::sync::{Semaphore, watch};
 use super::answer::{self, Answer};
 use super::binding::Binding;
 use super::calls::Call;
-use super::runner::{Invocation, Ran, Runner};
 use super::tools::{About, TOOLS, Tool};
 use super::transport::{Messages, Writing};
+use crate::commands::runner::{Invocation, Ran, Runner};
 use crate::limits::{MCP_CALLS_MAX, MCP_FENCES_MAX, MCP_QUESTIONS_MAX};
 use baton_server::field::Arguments;
 
@@ -194,8 +194,8 @@ mod tests {
     use baton_core::Role;
     use serde_json::{Value, json};
 
-    use super::super::runner::tests::{block_on, scripted};
     use super::*;
+    use crate::commands::runner::tests::{block_on, scripted};
 
     /// A server in a session whose questions are answered by this script, and everything else at once.
     fn server(answer: &str) -> (tempfile::TempDir, Server) {

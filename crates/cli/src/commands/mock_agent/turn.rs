@@ -90,6 +90,12 @@ impl Turn {
                 self.write_file();
                 (0, Then::GoOn)
             }
+            "plan" => {
+                let entry = |content: &str, status: &str| json!({"content": content, "priority": "medium", "status": status});
+                let entries = json!([entry("look around", "completed"), entry("do it", "in_progress")]);
+                self.update(&json!({"sessionUpdate": "plan", "entries": entries}));
+                (0, Then::GoOn)
+            }
             "permission" => (0, self.ask_permission()),
             "crash" => {
                 let (code, lines) = (number(1).unwrap_or(1), number(2).unwrap_or(2));

@@ -171,6 +171,13 @@ impl Teller {
                 let label = if piece.kind == "session_error" { "error" } else { "warning" };
                 self.block(ui, label, &format!("{}: {}", text("code"), text("message")), usize::MAX)
             }
+            "plan" => {
+                let entries = piece.fields.get("entries").and_then(Value::as_array).into_iter().flatten();
+                let word = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+                let lines =
+                    entries.map(|entry| format!("{}  {}", word(entry, "status"), word(entry, "content")));
+                self.block(ui, "plan", &lines.collect::<Vec<_>>().join("\n"), TRANSCRIPT_OUTPUT_LINES)
+            }
             "unknown" => {
                 let line = format!("{}: {}", text("what"), text("raw"));
                 self.block(ui, "unknown", &line, TRANSCRIPT_OUTPUT_LINES)

@@ -184,12 +184,12 @@ fn translate(update: SessionUpdate) -> Option<Option<Told>> {
         SessionUpdate::AgentThoughtChunk(chunk) => said(chunk.content, true),
         SessionUpdate::ToolCall(call) => Some(Told::Tool(announced(call))),
         SessionUpdate::ToolCallUpdate(update) => Some(Told::Tool(updated(update))),
+        SessionUpdate::Plan(plan) => serde_json::to_value(plan.entries).ok().map(Told::Plan),
         SessionUpdate::UsageUpdate(usage) => serde_json::to_value(usage).ok().map(Told::Usage),
         SessionUpdate::CurrentModeUpdate(update) => {
             Some(Told::Status(format!("the agent is in mode {}", update.current_mode_id)))
         }
         SessionUpdate::UserMessageChunk(_)
-        | SessionUpdate::Plan(_)
         | SessionUpdate::AvailableCommandsUpdate(_)
         | SessionUpdate::ConfigOptionUpdate(_)
         | SessionUpdate::SessionInfoUpdate(_)
@@ -328,7 +328,12 @@ mod tests {
         let tool = update(r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}"#);
         let Some(Told::Tool(seen)) = tool else { panic!("{tool:?}") };
         assert_eq!((seen.name, seen.progress), (None, Some(Progress::SaysNo)));
-        assert!(update(r#"{"sessionUpdate":"plan","entries":[]}"#).is_none(), "known, and of no consequence");
+        let plan = update(
+            r#"{"sessionUpdate":"plan","entries":[{"content":"look","priority":"high","status":"pending"}]}"#,
+        );
+        assert!(matches!(plan, Some(Told::Plan(entries)) if entries[0]["content"] == "look"));
+        let commands = update(r#"{"sessionUpdate":"available_commands_update","availableCommands":[]}"#);
+        assert!(commands.is_none(), "known, and of no consequence");
     }
 
     #[test]

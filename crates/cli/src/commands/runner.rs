@@ -94,7 +94,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A runner of a shell script instead of our program, and where it lies.
-    pub(in crate::commands::mcp) fn scripted(script: &str) -> (tempfile::TempDir, Runner) {
+    pub(in crate::commands) fn scripted(script: &str) -> (tempfile::TempDir, Runner) {
         let dir = tempfile::tempdir().unwrap();
         let exe = dir.path().join("baton");
         fs::write(&exe, format!("#!/bin/sh\n[ \"$1\" = probe ] && exit 0\n{script}\n")).unwrap();
@@ -107,7 +107,7 @@ pub(super) mod tests {
         (dir, runner)
     }
 
-    pub(in crate::commands::mcp) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    pub(in crate::commands) fn block_on<T>(work: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
     }
 
