@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::extract::ws::WebSocketUpgrade;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use baton_core::event::Actor;
@@ -33,6 +34,8 @@ pub struct Asked {
     pub fields: Arguments,
     /// The body, where others judge it.
     pub body: Bytes,
+    /// The way to a WebSocket, where the route gives one and the client wants it.
+    pub upgrade: Option<WebSocketUpgrade>,
     /// What everything that is recorded for this request is to be made of, where it has a key.
     pub moment: Option<Moment>,
 }

@@ -114,18 +114,24 @@ fn responses(route: &Route) -> Value {
         ),
         Gives::Events => (StatusCode::OK, json!({"text/event-stream": {"schema": {"type": "string"}}})),
         Gives::Empty => (StatusCode::NO_CONTENT, Value::Null),
+        Gives::Reply(shape) => (StatusCode::OK, json!({"application/json": {"schema": reference(shape)}})),
+        Gives::Socket => (StatusCode::SWITCHING_PROTOCOLS, Value::Null),
     };
     let mut well = json!({"description": "As it should be."});
     if !content.is_null() {
         well["content"] = content;
     }
-    json!({
+    let mut responses = json!({
         status.as_str(): well,
         "default": {
             "description": "What went wrong.",
             "content": {"application/problem+json": {"schema": reference(Shape::Problem)}},
         },
-    })
+    });
+    if matches!(route.gives, Gives::Reply(_)) {
+        responses[StatusCode::ACCEPTED.as_str()] = json!({"description": "Taken; nothing comes back."});
+    }
+    responses
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The real binary in throw-away directories: what it prints, how it ends, and what it leaves alone.
 
 #[cfg(test)]
+mod acp_support;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod append;
@@ -42,6 +44,8 @@ mod hostile_tasks;
 mod http;
 #[cfg(test)]
 mod http_access;
+#[cfg(test)]
+mod http_acp;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
