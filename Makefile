@@ -1,7 +1,7 @@
 # One entry for people and CI. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak fuzz agents dist python
+.PHONY: help demo test check bench soak fuzz agents dist python node
 
 CARGO ?= cargo
 # Cargo's own directory for results; the Python environment lives beside it.
@@ -18,7 +18,7 @@ demo: ## the life of a task: work, handoff, CI, review, sessions, dying agents, 
 	$(CARGO) build --release --locked -p baton-cli
 	$(TARGET)/release/baton demo
 
-test: python ## run every test
+test: python node ## run every test
 	tools/test $(PYTHON)
 
 check: ## format, lints and the fast tests
@@ -55,3 +55,11 @@ python: $(VENV)/ready
 $(VENV)/ready: tools/requirements.txt
 	tools/setup-python $(VENV)
 	touch $@
+
+# The published clients of ACP over HTTP, made once. Without Node their tests say that they are skipped.
+CLIENTS := crates/cli/tests/acp_clients
+node: $(CLIENTS)/node_modules/.package-lock.json
+
+$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json
+	tools/setup-node
+	@if [ -e $@ ]; then touch $@; fi

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod notify;
 pub mod occupancy;
 pub mod process;
+pub mod relay;
 pub mod scheduler;
 pub mod session;
 pub mod telemetry;

@@ -320,3 +320,30 @@ pub const SPANS_SEND_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a collector may take, also at the end.
 pub const SPANS_SEND_WAIT: Duration = Duration::from_secs(5);
+
+/// What a relayed agent said last that is kept for whoever follows or comes again: by number, and by size in bytes. A long answer, word by word, fits.
+pub const RELAY_RING_ITEMS_MAX: usize = 4096;
+pub const RELAY_RING_BYTES_MAX: usize = 4 << 20;
+
+/// What a follower of a relay takes at once.
+pub const RELAY_TAKE_ITEMS: usize = 256;
+
+/// Requests of clients that wait for one relayed agent, and requests of the agent that wait for its clients.
+pub const RELAY_CALLS_MAX: usize = 256;
+pub const RELAY_ASKED_MAX: usize = 256;
+
+/// Sessions of the protocol that one relayed process may have, ended ones too: each is told of its end by a message of its own, and all of those are kept.
+pub const RELAY_SESSIONS_MAX: usize = 256;
+
+/// Bytes of a session's name, title or directory that are kept of what an agent or a client says.
+pub const RELAY_NAME_BYTES_MAX: usize = 4096;
+
+/// Relays at once, those included whose agent has ended and that nobody has deleted yet.
+pub const RELAYS_MAX: usize = 128;
+
+/// How long an ended relay is kept for whoever comes later, and how long one may live that nobody follows and nobody speaks to.
+pub const RELAY_ENDED_KEPT: Duration = Duration::from_secs(60 * 60);
+pub const RELAY_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// How often is looked whether a relay's time is over.
+pub const RELAY_LOOK: Duration = Duration::from_secs(30);

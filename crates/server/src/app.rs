@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{RawPathParams, Request};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use baton_ledger::hash::sha256;
+use baton_runtime::relay::Relays;
 use futures::StreamExt as _;
 use serde_json::Value;
 use std::sync::Mutex;
@@ -23,7 +25,7 @@ use crate::asked::{Answer, Asked};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
-    BODY_WAIT, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, RAW_BODY_BYTES_MAX,
+    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, RAW_BODY_BYTES_MAX,
     REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
 };
 use crate::once::{Before, Once};
@@ -38,11 +40,13 @@ pub struct Server {
     pub tokens: Arc<Tokens>,
     pub once: Once,
     pub tail: Tail,
+    pub relays: Arc<Relays>,
     hosts: Hosts,
     pub(crate) cookie: String,
     pub(crate) is_tls: bool,
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    held: Arc<Semaphore>,
     /// Wrong tokens of this second.
     refusals: Mutex<(Option<Instant>, u32)>,
     /// Says when it ends.
@@ -74,7 +78,10 @@ impl Server {
     ) -> std::io::Result<Arc<Self>> {
         let once = Once::open(&house.dir)?;
         let tail = Tail::start(house.engine.ground().journal.clone())?;
+        let ground = house.engine.ground();
+        let relays = Relays::new(house.broker.clone(), ground.clock.clone(), ground.workspace.clone());
         Ok(Arc::new(Server {
+            relays,
             house,
             tokens,
             once,
@@ -84,6 +91,7 @@ impl Server {
             is_tls: address.is_tls,
             requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            held: Arc::new(Semaphore::new(HELD_MAX)),
             refusals: Mutex::default(),
             ending,
             counts: Counts::default(),
@@ -146,13 +154,18 @@ impl Server {
         path: Vec<(String, String)>,
         request: Request,
     ) -> Answer {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         self.hosts.expect(&head.headers).map_err(Problem::origin)?;
         let route = methods.iter().find(|route| route.verb.is(&head.method));
         let needs = route.map_or(Needs::Token, |route| route.needs);
         let who = match needs {
             Needs::Nothing => None,
-            needs => Some(self.admit(&head.headers, &head.method, needs)?),
+            needs => {
+                // Whoever has a WebSocket can change something by it, though it is asked for with a GET.
+                let changes = route.is_some_and(|route| matches!(route.gives, Gives::Socket));
+                let changes = changes || !matches!(head.method, Method::GET | Method::HEAD);
+                Some(self.admit(&head.headers, changes, needs)?)
+            }
         };
         let Some(route) = route else {
             return Err(match methods.is_empty() {
@@ -183,16 +196,20 @@ impl Server {
             true => idempotency_key(&head.headers, who.as_ref(), route, &path)?,
             false => None,
         };
+        let upgrade = match route.gives {
+            Gives::Socket => WebSocketUpgrade::from_request_parts(&mut head, &()).await.ok(),
+            _ => None,
+        };
         let digest = sha256(&body);
         let asked = Asked {
             server: self.clone(),
             who,
             path,
             query,
-            headers: head.headers.clone(),
-            head: matches!(route.gives, Gives::Socket).then_some(head),
+            headers: head.headers,
             fields,
             body,
+            upgrade,
             moment: None,
             is_again: false,
         };
@@ -202,7 +219,7 @@ impl Server {
     }
 
     /// Whose request it is, where that opens what is asked for.
-    fn admit(&self, headers: &HeaderMap, method: &Method, needs: Needs) -> Result<Who, Problem> {
+    fn admit(&self, headers: &HeaderMap, changes: bool, needs: Needs) -> Result<Who, Problem> {
         let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
         let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
         let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
@@ -211,7 +228,6 @@ impl Server {
             self.count_refusal()?;
             return Err(Problem::token("this token is not known here, or its time is over"));
         };
-        let changes = !matches!(*method, Method::GET | Method::HEAD);
         if is_cookie && changes && is_cross_site(headers) {
             return Err(Problem::origin("a page of another site may not do this"));
         }
@@ -238,12 +254,22 @@ impl Server {
 
     fn enter(&self, route: &Route) -> Result<OwnedSemaphorePermit, Problem> {
         let (places, what) = match route.gives {
-            Gives::Events | Gives::Socket => (&self.streams, "streams"),
+            Gives::Events => (&self.streams, "streams"),
+            Gives::Reply(_) => (&self.held, "messages"),
             _ => (&self.requests, "requests"),
         };
-        let full = |_| Problem::overloaded(format!("too many {what} at once: try again in a moment"));
-        places.clone().try_acquire_owned().map_err(full)
+        place_in(places, what)
     }
+
+    /// A place among the streams, for whoever keeps one by itself.
+    pub fn enter_streams(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place_in(&self.streams, "streams")
+    }
+}
+
+fn place_in(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Problem> {
+    let full = |_| Problem::overloaded(format!("too many {what} at once: try again in a moment"));
+    places.clone().try_acquire_owned().map_err(full)
 }
 
 /// Runs a handler, unless the same request was answered already.
@@ -258,8 +284,8 @@ async fn once(
     let Some(key) = key else {
         let response = (route.handler)(asked).await?;
         return Ok(match route.gives {
-            // A stream keeps its place until it ends.
-            Gives::Events => keep(response, place),
+            // A stream keeps its place until it ends, and so does an answer that takes its time.
+            Gives::Events | Gives::Reply(_) => keep(response, place),
             _ => response,
         });
     };
@@ -337,7 +363,7 @@ async fn read_body(route: &Route, headers: &HeaderMap, body: Body) -> Result<Byt
 }
 
 /// Reads JSON within bounds of depth, which the parser has, and of number.
-fn parse(body: &[u8]) -> Result<Value, Problem> {
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Problem> {
     // Every value but the first follows one of these.
     let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
     if values > JSON_VALUES_MAX {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::request::Parts;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use baton_core::event::Actor;
@@ -30,12 +30,12 @@ pub struct Asked {
     pub path: Vec<(String, String)>,
     pub query: Arguments,
     pub headers: HeaderMap,
-    /// The request's head, for whoever makes a WebSocket of it.
-    pub head: Option<Parts>,
     /// The fields of a body of JSON that was declared.
     pub fields: Arguments,
     /// The body, where others judge it.
     pub body: Bytes,
+    /// The way to a WebSocket, where the route gives one and the client wants it.
+    pub upgrade: Option<WebSocketUpgrade>,
     /// What everything that is recorded for this request is to be made of, where it has a key.
     pub moment: Option<Moment>,
     /// Whether it was begun before by a process that is no more, and may have been done.

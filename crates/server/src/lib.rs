@@ -4,6 +4,7 @@
 //! Start at [`routes`] for what there is, [`app`] for the way of a request, [`listen`] for connections.
 
 pub mod access;
+pub mod acp;
 pub mod api;
 pub mod app;
 pub mod asked;

@@ -38,6 +38,24 @@ pub const REQUESTS_MAX: usize = 256;
 /// Streams at once.
 pub const STREAMS_MAX: usize = 512;
 
+/// Messages to agents that wait for their answers at once. A turn takes as long as it takes, and nobody else is to wait for it.
+pub const HELD_MAX: usize = 512;
+
+/// How long an answer may take before its head is sent: clients give up on a head that does not come, and before that the status is still open.
+pub const HELD_HEAD: Duration = Duration::from_secs(45);
+
+/// How long an answer waits for those who follow to be told what came before it.
+pub const TOLD_WAIT: Duration = Duration::from_millis(100);
+
+/// How long a stream waits for the message that begins its agent: clients open it first.
+pub const SERVER_WAIT: Duration = Duration::from_secs(2);
+
+/// Characters of the name that a client gives to its agent.
+pub const SERVER_ID_CHARS_MAX: usize = 200;
+
+/// What waits to be taken by the client of a WebSocket, in bytes, beside one message.
+pub const SOCKET_WRITE_BYTES_MAX: usize = 1 << 20;
+
 /// Wrong tokens within a second, before all of them have to wait.
 pub const REFUSALS_PER_SECOND_MAX: u32 = 20;
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use baton_runtime::relay::Relays;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
@@ -69,6 +70,7 @@ pub struct Listening {
     pub address: SocketAddr,
     pub is_tls: bool,
     ending: watch::Sender<bool>,
+    relays: Arc<Relays>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -104,12 +106,12 @@ impl Listening {
             .thread_name("http")
             .enable_all()
             .build()?;
-        let is_tls = tls.is_some();
+        let (is_tls, relays) = (tls.is_some(), server.relays.clone());
         let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
             runtime.block_on(serve(listener, tls, server.router(), ended));
             runtime.shutdown_timeout(DRAIN_WAIT);
         })?;
-        Ok(Listening { address, is_tls, ending, thread: Some(thread) })
+        Ok(Listening { address, is_tls, ending, relays, thread: Some(thread) })
     }
 
     /// Where people and programs find it.
@@ -120,6 +122,8 @@ impl Listening {
 
     /// Takes no more, lets those finish that are being answered, within a bound, and ends.
     pub fn end(mut self) {
+        // First of all: whoever leads an agent is told of its end.
+        self.relays.end_all();
         self.ending.send_replace(true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

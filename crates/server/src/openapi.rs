@@ -123,6 +123,7 @@ fn responses(route: &Route) -> Value {
         ),
         Gives::Events => (StatusCode::OK, json!({"text/event-stream": {"schema": {"type": "string"}}})),
         Gives::Empty => (StatusCode::NO_CONTENT, Value::Null),
+        Gives::Reply(shape) => (StatusCode::OK, json!({"application/json": {"schema": reference(shape)}})),
         Gives::Socket => (StatusCode::SWITCHING_PROTOCOLS, Value::Null),
     };
     let mut well = json!({"description": "As it should be."});
@@ -150,6 +151,9 @@ fn responses(route: &Route) -> Value {
                 "application/problem+json": {"schema": reference(Shape::Problem)},
             },
         });
+    }
+    if matches!(route.gives, Gives::Reply(_)) {
+        responses[StatusCode::ACCEPTED.as_str()] = json!({"description": "Taken; nothing comes back."});
     }
     responses
 }

@@ -52,6 +52,9 @@ codes! {
     too_slow "W015" REQUEST_TIMEOUT,
     ended "W016" SERVICE_UNAVAILABLE,
     unexpected "W017" INTERNAL_SERVER_ERROR,
+    no_server "W030" NOT_FOUND,
+    other_agent "W031" CONFLICT,
+    no_answer "W032" GATEWAY_TIMEOUT,
 }
 
 impl Problem {

@@ -34,8 +34,9 @@ fn describe(out: &mut String, route: &Route) {
         Gives::Page => "200 with a page, or 303".to_owned(),
         Gives::Bytes => "200 with bytes".to_owned(),
         Gives::Empty => "204".to_owned(),
+        Gives::Reply(shape) => format!("200 with `{}`, or 202", shape.0),
+        Gives::Socket => "101 with a WebSocket".to_owned(),
         Gives::Events => "200 with a stream of events".to_owned(),
-        Gives::Socket => "101 and becomes a WebSocket".to_owned(),
     };
     let _ = writeln!(out, "`{}` · {scopes} · answers {gives}", route.name);
     if !route.query.is_empty() {

@@ -84,12 +84,15 @@ pub enum Gives {
     Empty,
     /// A stream of events that ends when somebody wants it to.
     Events,
+    /// The answer to a message, which may take its time; 202 where it wants none.
+    Reply(Shape),
     /// A WebSocket.
     Socket,
 }
 
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
+    use crate::acp;
     use crate::api::{agents, commands, health, mcp, page, sessions, streams, tasks, traces, work};
     let families = [
         health::ROUTES,
@@ -102,6 +105,7 @@ pub fn all() -> Vec<&'static Route> {
         agents::ROUTES,
         commands::ROUTES,
         mcp::ROUTES,
+        acp::ROUTES,
     ];
     families.into_iter().flatten().collect()
 }

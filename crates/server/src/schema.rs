@@ -224,6 +224,31 @@ shapes! {
         },
         "required": ["agents"],
     };
+    RpcMessage = {
+        "type": "object",
+        "description": "One message of JSON-RPC 2.0; docs/protocol/acp-http.md describes them.",
+        "properties": {
+            "jsonrpc": {"type": "string", "const": "2.0"}, "id": {"type": ["string", "number", "null"]},
+            "method": {"type": "string"}, "params": {}, "result": {}, "error": {"type": "object"},
+        },
+    };
+    AcpServers = {
+        "type": "object",
+        "properties": {
+            "servers": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "serverId": {"type": "string"}, "agent": {"type": "string"}, "createdAtMs": {"type": "integer"},
+                        "sessionId": {"type": "string", "description": "What Baton calls the life of its process."},
+                    },
+                    "required": ["serverId", "agent", "createdAtMs", "sessionId"],
+                },
+            },
+        },
+        "required": ["servers"],
+    };
     Nodes = {
         "type": "object",
         "properties": {"nodes": {"type": "array", "items": {"type": "object"}}},

@@ -219,7 +219,7 @@ pub(super) fn not_begun(why: NotBegun) -> CliError {
     let hint = match &why {
         NotBegun::NoDirectory(dir) => format!("mkdir -p {}", shell::path(dir)),
         NotBegun::NotResumable(session, _) => format!("baton session show {session}"),
-        NotBegun::UnknownAgent(_) => "baton agent ls".to_owned(),
+        NotBegun::UnknownAgent(_) | NotBegun::NotRelayable(..) => "baton agent ls".to_owned(),
         NotBegun::Ending => "baton serve".to_owned(),
         NotBegun::Io(..) => "baton doctor".to_owned(),
         NotBegun::TooMany { .. } | NotBegun::TooManyOfAgent { .. } | NotBegun::Append(_) => {

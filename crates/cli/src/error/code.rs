@@ -138,6 +138,9 @@ codes! {
     ServerFailed "W017" Unexpected,
     Listen "W018" Refused,
     TokenFile "W019" Refused,
+    NoAcpServer "W030" NotFound,
+    OtherAcpAgent "W031" Conflict,
+    NoAcpAnswer "W032" AgentFailed,
 }
 
 /// Declares the pages of what the verifier can find.

@@ -20,7 +20,8 @@ fn secrets(home: &Home) -> PathBuf {
 }
 
 fn ledger_key(home: &Home) -> PathBuf {
-    fs::read_dir(secrets(home)).unwrap().next().unwrap().unwrap().path()
+    let mut files = fs::read_dir(secrets(home)).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|extension| extension == "key")).unwrap()
 }
 
 fn set_mode(path: &std::path::Path, mode: u32) {

@@ -61,6 +61,11 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/v1/commands", "ao"),
     ("POST", "/v1/mcp", "aog"),
     ("DELETE", "/v1/mcp", "aog"),
+    ("GET", "/v1/acp", "aovc"),
+    ("POST", "/v1/acp/{server_id}", "ao"),
+    ("GET", "/v1/acp/{server_id}", "ao"),
+    ("DELETE", "/v1/acp/{server_id}", "ao"),
+    ("GET", "/v1/acp/ws", "ao"),
 ];
 
 fn token(home: &Home, name: &str, more: &[&str]) -> String {
@@ -96,7 +101,7 @@ fn every_route_opens_to_the_tokens_that_it_should_and_to_no_other() {
     home.run(&["token", "revoke", "r"]).expect(0);
     for (verb, path, opens) in TABLE {
         let path = path.replace("{id}", &task).replace("{req}", "0").replace("{run}", "x");
-        let path = path.replace("{sha256}", "0");
+        let path = path.replace("{sha256}", "0").replace("{server_id}", "none");
         let body = (*verb != "GET").then(|| json!({"nonsense": true}));
         let ask =
             |token: &str| web.ask_as(token, verb, &path, body.as_ref(), &[("Accept", "application/json")]);

@@ -5,6 +5,8 @@ mod acp_agent;
 #[cfg(test)]
 mod acp_hostile;
 #[cfg(test)]
+mod acp_support;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod append;
@@ -48,6 +50,8 @@ mod hostile_tasks;
 mod http;
 #[cfg(test)]
 mod http_access;
+#[cfg(test)]
+mod http_acp;
 #[cfg(test)]
 mod http_mcp;
 #[cfg(test)]

@@ -132,10 +132,9 @@ fn settings_that_nothing_heeds_are_named_and_a_database_is_refused() {
     );
     let shown = home.run(&["config", "show"]);
     assert!(!shown.stderr.contains("not used"), "{}", shown.stderr);
-    let text =
-        "[server]\nlisten = \"127.0.0.1:1\"\n[policy]\nguarded = true\n[agents.x]\nharness = \"mock\"\n";
+    let text = "[team]\nplanner = \"mock\"\n[policy]\nguarded = true\n[agents.x]\nharness = \"mock\"\n";
     fs::write(home.data().join("baton.toml"), text).unwrap();
-    let words = "warning: not used by this version: server.listen, policy.guarded\n";
+    let words = "warning: not used by this version: team.planner, policy.guarded\n";
     let shown = home.run(&["config", "show"]);
     shown.expect(0);
     assert_eq!(shown.stderr, words);

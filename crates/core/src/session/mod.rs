@@ -25,7 +25,7 @@ mod words;
 pub use causes::{Clue, Evidence, reset_in};
 pub use effect::{Decision, Effect, Sent};
 pub use ending::{Cause, EndReason, Ended, ProcessEnd, SessionEndedData, Signal, TerminatedBy};
-pub use event::{SessionEvent, Stated, is_of_a_session};
+pub use event::{SessionEvent, StateChanged, Stated, is_of_a_session};
 pub use hooks::{FailurePolicy, Hook, ToolFilter};
 pub use input::{Input, StreamEnd};
 pub use machine::{Machine, Rules, ToolsBy};

@@ -10,7 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
-use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
+use baton_core::session::{
+    ErrorSource, Hook, Rules, SessionEndedData, SessionError, StateKind, ToolsBy, View,
+};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
@@ -106,6 +108,8 @@ pub enum NotBegun {
     Append(#[from] AppendError),
     #[error("Baton is ending, and begins nothing any more")]
     Ending,
+    #[error("agent {0} does not speak the Agent Client Protocol: its harness is {1}")]
+    NotRelayable(AgentName, &'static str),
 }
 
 /// A session that runs.
@@ -129,9 +133,19 @@ pub struct Broker {
 #[derive(Debug, Default)]
 struct Running {
     sessions: BTreeMap<SessionId, Live>,
+    /// Those that are led from outside, and where they stand.
+    relayed: BTreeMap<SessionId, (AgentName, StateKind)>,
     /// Begun, and not yet in the list.
     beginning: Vec<AgentName>,
     is_ending: bool,
+}
+
+impl Running {
+    /// The agent of every session that runs or begins.
+    fn agents(&self) -> impl Iterator<Item = &AgentName> {
+        let relayed = self.relayed.values().map(|(agent, _)| agent);
+        self.sessions.values().map(|live| &live.agent).chain(relayed).chain(&self.beginning)
+    }
 }
 
 /// What hears of an end.
@@ -188,8 +202,7 @@ impl Broker {
     pub fn load(&self, max_concurrent: usize) -> Load {
         let running = self.running();
         let mut load = Load { max_concurrent, ..Load::default() };
-        let agents = running.sessions.values().map(|live| &live.agent).chain(&running.beginning);
-        agents.for_each(|agent| *load.running.entry(agent.clone()).or_default() += 1);
+        running.agents().for_each(|agent| *load.running.entry(agent.clone()).or_default() += 1);
         load
     }
 
@@ -363,18 +376,41 @@ impl Broker {
         snapshot.native_id.ok_or_else(|| not("the agent never named it"))
     }
 
-    fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {
+    pub(super) fn itself(&self) -> Option<Arc<Broker>> {
+        self.itself.upgrade()
+    }
+
+    /// Where a session stands that is led from outside, while it runs.
+    pub fn relayed(&self, id: SessionId) -> Option<StateKind> {
+        self.running().relayed.get(&id).map(|(_, state)| *state)
+    }
+
+    pub(super) fn add_relayed(&self, id: SessionId, agent: AgentName) {
+        self.running().relayed.insert(id, (agent, StateKind::Starting));
+    }
+
+    pub(super) fn note_relayed(&self, id: SessionId, state: StateKind) {
+        if let Some((_, known)) = self.running().relayed.get_mut(&id) {
+            *known = state;
+        }
+    }
+
+    pub(super) fn remove_relayed(&self, id: SessionId) {
+        self.running().relayed.remove(&id);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {
         let mut running = self.running();
         if running.is_ending {
             return Err(NotBegun::Ending);
         }
-        let all = running.sessions.len() + running.beginning.len();
+        let all = running.agents().count();
         let max = self.setting.bounds.max_sessions;
         if all >= max {
             return Err(NotBegun::TooMany { running: all, max });
         }
-        let of_agent = running.sessions.values().filter(|live| live.agent == spec.name).count()
-            + running.beginning.iter().filter(|name| **name == spec.name).count();
+        let of_agent = running.agents().filter(|name| **name == spec.name).count();
         if let Some(max) = spec.max_sessions.filter(|max| of_agent >= *max) {
             return Err(NotBegun::TooManyOfAgent { agent: spec.name.clone(), running: of_agent, max });
         }
@@ -398,10 +434,10 @@ fn leave(handle: Handle) {
 }
 
 /// What is on the disk of a session that has not begun: gone, unless it does.
-struct Unfinished {
-    dir: PathBuf,
-    id: SessionId,
-    is_begun: bool,
+pub(super) struct Unfinished {
+    pub(super) dir: PathBuf,
+    pub(super) id: SessionId,
+    pub(super) is_begun: bool,
 }
 
 impl Drop for Unfinished {
@@ -415,7 +451,7 @@ impl Drop for Unfinished {
 }
 
 /// A place among the sessions that may run, until the session is in the list or did not begin.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     broker: &'a Broker,
     agent: AgentName,
 }
@@ -445,7 +481,7 @@ pub(super) fn live_dir(dir: &Path) -> PathBuf {
     dir.join("live")
 }
 
-fn mark_live(dir: &Path, id: SessionId) -> io::Result<()> {
+pub(super) fn mark_live(dir: &Path, id: SessionId) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(live_dir(dir))?;
     fs::File::create(live_dir(dir).join(id.to_string())).map(drop)
 }

@@ -19,6 +19,7 @@ mod hook_run;
 mod looking;
 mod past;
 mod recorder;
+mod relayed;
 mod snapshot;
 mod spawning;
 mod tool_run;
@@ -30,6 +31,7 @@ pub use broker::{Begin, Broker, Live, NotBegun, OnEnd, SessionBounds, Setting, t
 pub use feed::{Channel, Feed, Item, Next, Said};
 pub use past::{BATON_DIED, events, recover, state_events, view};
 pub use recorder::{Bound, Recorder};
+pub use relayed::Relayed;
 pub use snapshot::{Process, Snapshot};
 pub use spawning::{SESSION_VARIABLE, Surroundings, Variable};
 pub use transcript::{Transcript, path_in};

@@ -46,7 +46,7 @@ impl std::fmt::Debug for Surroundings {
 
 impl Surroundings {
     /// What an agent's copy of Baton's tools is told of whom it serves.
-    fn binding(&self, id: SessionId, begin: &Begin) -> Vec<(String, String)> {
+    pub(super) fn binding(&self, id: SessionId, begin: &Begin) -> Vec<(String, String)> {
         let mut env = vec![
             ("BATON_DATA_DIR".to_owned(), self.data_dir.display().to_string()),
             ("BATON_STATE_DIR".to_owned(), self.state_dir.display().to_string()),

@@ -34,8 +34,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 async fn list(asked: Asked) -> Answer {
-    let running: Vec<String> =
-        asked.server.house.broker.live().iter().map(|live| live.agent.to_string()).collect();
+    let running = asked.server.house.broker.load(usize::MAX).running;
     let agents: Vec<Value> = asked
         .server
         .house
@@ -43,7 +42,7 @@ async fn list(asked: Asked) -> Answer {
         .agents()
         .iter()
         .map(|(name, spec)| {
-            let count = running.iter().filter(|agent| *agent == name.as_str()).count();
+            let count = running.get(name).copied().unwrap_or(0);
             json!({
                 // `id` and `installed` are what clients of the ACP transport read.
                 "id": name.as_str(), "name": name.as_str(), "harness": spec.harness(),

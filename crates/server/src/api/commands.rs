@@ -8,8 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use axum::body::Bytes;
-use axum::extract::FromRequestParts as _;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket};
 use axum::response::IntoResponse as _;
 use futures::{SinkExt as _, StreamExt as _};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -43,15 +42,17 @@ const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 
 async fn open(mut asked: Asked) -> Answer {
-    let (Some(mut head), Some(who)) = (asked.head.take(), asked.who.clone()) else {
-        return Err(Problem::token("a token is needed"));
-    };
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
-        Ok(upgrade) => upgrade.max_message_size(ARGUMENTS_BYTES_MAX).max_frame_size(ARGUMENTS_BYTES_MAX),
-        Err(refused) => return Err(Problem::form(format!("expected a WebSocket: {refused}"))),
-    };
+    let who = asked.who.clone().ok_or_else(|| Problem::token("a token is needed"))?;
+    let upgrade =
+        asked.upgrade.take().ok_or_else(|| Problem::form("expected a WebSocket: Upgrade: websocket"))?;
+    let upgrade = upgrade.max_message_size(ARGUMENTS_BYTES_MAX).max_frame_size(ARGUMENTS_BYTES_MAX);
+    let place = asked.server.enter_streams()?;
     let server = asked.server.clone();
-    Ok(upgrade.on_upgrade(move |socket| talk(server, who, socket)).into_response())
+    let talk = move |socket| async move {
+        talk(server, who, socket).await;
+        drop(place);
+    };
+    Ok(upgrade.on_upgrade(talk).into_response())
 }
 
 async fn talk(server: Arc<Server>, who: Who, mut socket: WebSocket) {

@@ -224,6 +224,10 @@ async fn follow(asked: Asked) -> Answer {
     sse::expect_accepted(&asked.headers)?;
     let id = id(&asked)?;
     let position = sse::last_event_id(&asked.headers)?.unwrap_or(0);
+    if asked.server.house.broker.relayed(id).is_some() {
+        let what = format!("session {id} is led by clients of its own: follow it there, GET /v1/acp/NAME");
+        return Err(Problem::of_exit(4, "A003", what).hint("baton explain A003"));
+    }
     let Some(live) = asked.server.house.broker.get(id) else {
         let told = asked.apart(move |server| told_of(server, id, position)).await?;
         return Ok(sse::response(futures::stream::iter([Ok(Bytes::from(told))])));

@@ -5,6 +5,18 @@ export interface JsonObject {
   [key: string]: unknown;
 }
 
+export interface AcpServers {
+  servers: Array<{
+    agent: string;
+    createdAtMs: number;
+    serverId: string;
+    /** What Baton calls the life of its process. */
+    sessionId: string;
+    [more: string]: unknown;
+  }>;
+  [more: string]: unknown;
+}
+
 export interface Agents {
   agents: Array<{
     harness: string;
@@ -119,6 +131,17 @@ export interface Report {
   findings: unknown[];
   subject?: JsonObject;
   verdict: "pass" | "pass-with-warnings" | "fail" | "unknown";
+  [more: string]: unknown;
+}
+
+/** One message of JSON-RPC 2.0; docs/protocol/acp-http.md describes them. */
+export interface RpcMessage {
+  error?: JsonObject;
+  id?: string | number | null;
+  jsonrpc?: "2.0";
+  method?: string;
+  params?: unknown;
+  result?: unknown;
   [more: string]: unknown;
 }
 

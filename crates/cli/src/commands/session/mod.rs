@@ -50,6 +50,10 @@ fn owner(ctx: &Context, ui: &Ui) -> Result<Option<Arc<Owner>>, Stop> {
 fn running(ctx: &Context, ui: &Ui, word: &str) -> Result<(Arc<Owner>, Live), Stop> {
     let owner = owner(ctx, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), word)?;
+    if owner.as_ref().is_some_and(|owner| owner.broker.relayed(snapshot.id).is_some()) {
+        let what = format!("session {} is led by clients of its own: GET /v1/acp lists it", snapshot.id);
+        return Err(CliError::new(Code::SessionRefused, what).hint("baton explain A003").into());
+    }
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id).map(|live| (owner, live)));
     match live {
         Some(live) => Ok(live),

@@ -63,10 +63,15 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
     let owner = super::owner(ctx, ui)?;
     let all = Broker::all(&sessions::dir_of(&ctx.layout()?));
     let live = |snapshot: &Snapshot| owner.as_ref().and_then(|owner| owner.broker.get(snapshot.id));
+    // One that is led from outside has no machine; where it stands is known all the same.
+    let relayed = |snapshot: &Snapshot| owner.as_ref().and_then(|owner| owner.broker.relayed(snapshot.id));
+    let state =
+        |snapshot: &Snapshot| live(snapshot).map(|live| live.handle.state()).or_else(|| relayed(snapshot));
     let rows: Vec<(&Snapshot, StateKind)> = all
         .iter()
-        .filter(|snapshot| !args.live || live(snapshot).is_some())
-        .map(|snapshot| (snapshot, live(snapshot).map_or(StateKind::Stopped, |live| live.handle.state())))
+        .map(|snapshot| (snapshot, state(snapshot)))
+        .filter(|(_, state)| !args.live || state.is_some())
+        .map(|(snapshot, state)| (snapshot, state.unwrap_or(StateKind::Stopped)))
         .collect();
     if ui.json {
         let sessions: Vec<Value> = rows
