@@ -107,14 +107,17 @@ test("a server that is killed and comes back is followed on", async (t) => {
   const { server, client, direct } = await setUp(t, 2);
   const waiting = deferred();
   let lives = 0;
+  let stopped;
   const following = collect(client.followEvents({}, {
     ...QUICK,
     onStatus: (status) => {
-      if (status.type === "live" && (lives += 1) === 1) void server.stop("SIGKILL");
+      if (status.type === "live" && (lives += 1) === 1) stopped = server.stop("SIGKILL");
       if (status.type === "waiting" && status.failures >= 3) waiting.resolve();
     },
   }), (record) => record.type === "task.created" && record.payload.title === "After");
   await waiting.promise;
+  // Connections are gone before the process is, and with it the lock.
+  await stopped;
   await server.start();
   await direct().createTask({ title: "After" });
   const positions = await following;
