@@ -275,8 +275,10 @@ fn what_could_not_be_kept_is_told_in_the_next_life() {
     home.run(&["task", "move", &id, "blocked", "--reason", "x"]).expect(0);
     until("it sends", || !lines(&home.work().join("begun")).is_empty());
     assert_eq!(outbox(&home), 0, "it is in no file");
-    // Killed: nobody but the ledger knows of it.
+    // Killed: nobody but the ledger knows of it. What it ran is ended too, a moment later.
     drop(serving);
+    let begun = PathBuf::from("/proc").join(&lines(&home.work().join("begun"))[0]);
+    until("its command has ended", || !begun.exists());
     fs::rename(&away, &sending).unwrap();
     fs::write(home.work().join("go"), "").unwrap();
     let serving = Serving::start(&home);
