@@ -18,6 +18,7 @@ pub mod scheduler;
 pub mod session;
 pub mod telemetry;
 pub mod tools;
+mod trust;
 pub mod watch;
 pub mod work;
 

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
 use crate::api::mcp::Conversations;
-use crate::asked::{Answer, Asked};
+use crate::asked::{Answer, Asked, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
@@ -179,18 +179,15 @@ impl Server {
         let query: Vec<(String, String)> = query.into_owned().collect();
         let query = Arguments::check_text(route.query, &query).map_err(Problem::form)?;
         let body = read_body(route, &head.headers, body).await?;
-        let fields = match route.takes {
+        let (fields, json) = match route.takes {
             Takes::Fields(fields) => {
                 let Value::Object(given) = parse(&body)? else {
                     return Err(Problem::form("the body: expected an object"));
                 };
-                Arguments::check(fields, given).map_err(Problem::form)?
+                (Arguments::check(fields, given).map_err(Problem::form)?, Value::Null)
             }
-            Takes::Json(_) => {
-                parse(&body)?;
-                Arguments::default()
-            }
-            Takes::Nothing | Takes::Bytes => Arguments::default(),
+            Takes::Json(_) => (Arguments::default(), parse(&body)?),
+            Takes::Nothing | Takes::Bytes => (Arguments::default(), Value::Null),
         };
         let key = match route.verb.changes() {
             true => idempotency_key(&head.headers, who.as_ref(), route, &path)?,
@@ -208,6 +205,7 @@ impl Server {
             query,
             headers: head.headers,
             fields,
+            json,
             body,
             upgrade,
             moment: None,
@@ -223,7 +221,6 @@ impl Server {
         let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
         let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
         let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
-        let found = found.or_else(|| self.house.commands.session_of(&token));
         let Some(who) = found else {
             self.count_refusal()?;
             return Err(Problem::token("this token is not known here, or its time is over"));
@@ -371,8 +368,4 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Problem> {
     }
     serde_json::from_slice(body)
         .map_err(|error| Problem::form(format!("the body does not read as JSON: {error}")))
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(80).collect()
 }

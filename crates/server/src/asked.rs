@@ -12,7 +12,7 @@ use baton_core::moment::Moment;
 use baton_core::task::decide::{executor, operator};
 use serde_json::Value;
 
-use crate::access::{Scope, Who};
+use crate::access::Who;
 use crate::app::Server;
 use crate::field::Arguments;
 use crate::house::{Bound, Call, Ran};
@@ -32,7 +32,9 @@ pub struct Asked {
     pub headers: HeaderMap,
     /// The fields of a body of JSON that was declared.
     pub fields: Arguments,
-    /// The body, where others judge it.
+    /// A body of JSON that others judge, as it was read.
+    pub json: Value,
+    /// The body as it came.
     pub body: Bytes,
     /// The way to a WebSocket, where the route gives one and the client wants it.
     pub upgrade: Option<WebSocketUpgrade>,
@@ -85,10 +87,6 @@ impl Asked {
         self.bound().map_or_else(operator, |bound| executor(&bound.agent))
     }
 
-    pub fn is_scope(&self, scope: Scope) -> bool {
-        self.who.as_ref().is_some_and(|who| who.scope == scope)
-    }
-
     /// Does what waits for files and locks on a thread of its own.
     pub async fn apart<T: Send + 'static>(
         &self,
@@ -131,8 +129,7 @@ impl Asked {
 
 /// That no task is called so.
 pub fn no_task(text: &str) -> Problem {
-    let shown: String = text.chars().take(80).collect();
-    Problem::of_exit(3, "T001", format!("no task {shown}")).hint("baton task ls")
+    Problem::of_exit(3, "T001", format!("no task {}", shown(text))).hint("baton task ls")
 }
 
 /// An answer of JSON.
@@ -145,4 +142,33 @@ pub fn json(status: StatusCode, value: &Value) -> Response {
 
 pub fn ok(value: &Value) -> Answer {
     Ok(json(StatusCode::OK, value))
+}
+
+/// An answer that says nothing beside its status.
+pub fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// The beginning of a text that somebody sent, for a message.
+pub fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// The words of a command.
+pub fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Whether a client takes an answer of one of these kinds; whoever says nothing takes everything.
+pub fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
+    let mut accepted =
+        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    if accepted.peek().is_none() {
+        return true;
+    }
+    let mut kinds =
+        accepted.flat_map(|line| line.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
+    kinds.any(|kind| wanted.contains(&kind))
 }

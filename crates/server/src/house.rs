@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use baton_core::ids::{AgentName, SessionId, TaskId};
 use baton_runtime::session::Broker;
-use baton_runtime::work::Crew;
 use baton_runtime::{Engine, Fault};
 use tokio::io::DuplexStream;
 
@@ -30,9 +29,6 @@ pub trait Commands: Send + Sync + fmt::Debug {
 
     /// What a failure means to people.
     fn explain(&self, fault: Fault) -> Problem;
-
-    /// The session whose own token this is, while it lives.
-    fn session_of(&self, token: &str) -> Option<Who>;
 
     /// Something has changed: whatever is due by that is looked at, and shown.
     fn changed(&self);
@@ -75,7 +71,6 @@ pub struct Ran {
 pub struct House {
     pub engine: Arc<Engine>,
     pub broker: Arc<Broker>,
-    pub crew: Arc<Crew>,
     pub commands: Arc<dyn Commands>,
     /// Where what only the server needs is kept.
     pub dir: PathBuf,

@@ -352,7 +352,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.places.taken().places.remove(&self.number);
         self.places.changed.notify_waiters();
-        self.places.changed.notify_one();
     }
 }
 

@@ -66,7 +66,6 @@ pub(crate) fn start(
     let house = House {
         engine: owner.engine.clone(),
         broker: owner.broker.clone(),
-        crew: owner.crew.clone(),
         commands: Arc::new(InHouse { owner: owner.clone(), poke: poke.clone() }),
         dir: owner.workspace.layout.root().join("server"),
     };
@@ -121,10 +120,6 @@ impl Commands for InHouse {
 
     fn explain(&self, fault: Fault) -> Problem {
         problem(&CliError::from(fault))
-    }
-
-    fn session_of(&self, _token: &str) -> Option<Who> {
-        None
     }
 
     fn changed(&self) {

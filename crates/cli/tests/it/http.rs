@@ -5,11 +5,6 @@ use serde_json::{Value, json};
 use crate::support::Home;
 use crate::web_support::Web;
 
-fn task(web: &Web, title: &str) -> String {
-    let made = web.post("/v1/tasks", &json!({"title": title, "status": "ready"})).expect(201);
-    made["id"].as_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_task_is_the_same_over_http_and_on_the_command_line() {
     let home = Home::new();
@@ -53,7 +48,7 @@ fn a_task_is_the_same_over_http_and_on_the_command_line() {
 fn a_change_of_something_that_changed_is_refused() {
     let home = Home::new();
     let web = Web::start(&home);
-    let id = task(&web, "one");
+    let id = web.task("one");
     let path = format!("/v1/tasks/{id}");
     let tag = web.get(&path).header("etag").unwrap().to_owned();
     let patch = |tag: &str, title: &str| {
@@ -71,7 +66,7 @@ fn a_change_of_something_that_changed_is_refused() {
 fn tasks_come_page_by_page_and_none_twice() {
     let home = Home::new();
     let web = Web::start(&home);
-    let made: Vec<String> = (0..7).map(|n| task(&web, &format!("task {n}"))).collect();
+    let made: Vec<String> = (0..7).map(|n| web.task(&format!("task {n}"))).collect();
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = web.get(&format!("/v1/tasks?limit=3&status=ready{cursor}")).expect(200);
@@ -167,7 +162,7 @@ fn what_cannot_be_told_after_a_death_is_not_done_twice() {
 fn messages_signals_and_verdicts_of_ci_are_taken_as_on_the_command_line() {
     let home = Home::new().with_env("AGENT_EXIT_PROTOCOL_ENABLED", "true");
     let web = Web::start(&home);
-    let id = task(&web, "report me");
+    let id = web.task("report me");
     web.post(&format!("/v1/tasks/{id}/claim"), &json!({"agent": "ada"})).expect(200);
     let update = json!({
         "protocol": "aof", "version": 1, "type": "status.update", "taskId": id, "fromAgent": "ada",
@@ -247,7 +242,7 @@ fn traces_are_read_proved_exported_and_verified() {
     let at = tampered.windows(5).position(|bytes| bytes == b"hello").unwrap();
     tampered[at] = b'j';
     assert_eq!(web.say("POST", "/v1/verify", &headers, &tampered).expect(200)["verdict"], "fail");
-    let task = task(&web, "with a trace");
+    let task = web.task("with a trace");
     web.post(&format!("/v1/tasks/{task}/claim"), &json!({"agent": "ada"})).expect(200);
     let of_task = web.get(&format!("/v1/tasks/{task}/trace")).expect(200);
     assert!(of_task["size"].as_u64().unwrap() >= 2);
@@ -280,7 +275,7 @@ fn the_ledger_is_followed_from_any_position_without_loss_or_repetition() {
     let home = Home::new();
     let web = Web::start(&home);
     for n in 0..5 {
-        task(&web, &format!("task {n}"));
+        web.task(&format!("task {n}"));
     }
     let size = web.get("/v1/checkpoint").expect(200)["size"].as_u64().unwrap();
     let mut events = web.events("/v1/events", None);
@@ -293,7 +288,7 @@ fn the_ledger_is_followed_from_any_position_without_loss_or_repetition() {
         seen.push(event.id.unwrap());
     }
     assert_eq!(seen, (1..=size).collect::<Vec<_>>());
-    task(&web, "while it is followed");
+    web.task("while it is followed");
     assert_eq!(events.next().unwrap().id, Some(size + 1));
     let resumed = web.events("/v1/events", Some(size - 1)).next().unwrap();
     assert_eq!(resumed.id, Some(size));

@@ -137,11 +137,7 @@ fn every_route_opens_to_the_tokens_that_it_should_and_to_no_other() {
 fn an_agents_token_is_for_itself_and_for_its_task() {
     let home = Home::new();
     let web = Web::start(&home);
-    let make = |title: &str| {
-        let made = web.post("/v1/tasks", &json!({"title": title, "status": "ready"})).expect(201);
-        made["id"].as_str().unwrap().to_owned()
-    };
-    let (own, other) = (make("own"), make("other"));
+    let (own, other) = (web.task("own"), web.task("other"));
     let ada = token(&home, "ada", &["--scope", "agent", "--agent", "ada", "--task", &own]);
     let as_ada = |verb: &str, path: &str, body: Value| {
         web.ask_as(&ada, verb, path, (verb != "GET").then_some(&body), &[])

@@ -92,11 +92,7 @@ fn the_tools_are_those_of_the_standard_streams() {
 fn an_agents_token_has_the_tools_of_its_task_and_no_other() {
     let home = Home::new();
     let web = Web::start(&home);
-    let make = |title: &str| {
-        let made = web.post("/v1/tasks", &json!({"title": title, "status": "ready"})).expect(201);
-        made["id"].as_str().unwrap().to_owned()
-    };
-    let (own, other) = (make("own"), make("other"));
+    let (own, other) = (web.task("own"), web.task("other"));
     let made = home.json(&["token", "new", "ada", "--scope", "agent", "--agent", "ada", "--task", &own]);
     let token = made["token"].as_str().unwrap();
     begin(&web, token).err().unwrap().refuses(409, "T011");

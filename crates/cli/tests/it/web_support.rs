@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::serve::Serving;
 use crate::support::Home;
@@ -51,6 +51,12 @@ impl Web {
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask("POST", path, Some(body))
+    }
+
+    /// Makes a task that is ready, and gives its id.
+    pub(crate) fn task(&self, title: &str) -> String {
+        let made = self.post("/v1/tasks", &json!({"title": title, "status": "ready"})).expect(201);
+        made["id"].as_str().unwrap().to_owned()
     }
 
     pub(crate) fn ask_as(

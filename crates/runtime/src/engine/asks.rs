@@ -54,16 +54,11 @@ pub enum Wish {
     Ci(CiVerdict),
 }
 
-impl Engine {
-    /// Does what is wished for. What it records is made of the moment, where one is given: whoever keeps that can find out later whether it was done.
-    pub fn grant(&self, wish: &Wish, by: &Actor, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
-        let id = match wish {
-            Wish::Create(new) => {
-                let mut state = self.ready()?;
-                let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
-                let (id, _) = self.act(&mut state, |board, _| Ok(board.create(new, by, moment)?))?;
-                return self.shown(&mut state, &id);
-            }
+impl Wish {
+    /// The task that it is about; nothing where that is still to be made.
+    pub fn task(&self) -> Option<&TaskId> {
+        Some(match self {
+            Wish::Create(_) => return None,
             Wish::Move(asked) => &asked.task,
             Wish::Edit(asked) => &asked.task,
             Wish::Log(asked) => &asked.task,
@@ -71,16 +66,43 @@ impl Engine {
             Wish::Approve(asked) => &asked.task,
             Wish::Reject(asked) => &asked.task,
             Wish::Ci(verdict) => &verdict.task,
+        })
+    }
+
+    /// The task that it comes to be about, and what is decided.
+    fn decide(
+        &self,
+        board: &Board,
+        settings: &Settings,
+        by: &Actor,
+        moment: Moment,
+    ) -> Result<(TaskId, Decided), Refusal> {
+        let (task, decided) = match self {
+            Wish::Create(new) => return board.create(new, by, moment),
+            Wish::Move(asked) => (&asked.task, board.transition(asked, by, moment)),
+            Wish::Edit(asked) => (&asked.task, board.edit(asked, by, moment)),
+            Wish::Log(asked) => (&asked.task, board.log(asked, by, moment)),
+            Wish::Retry(asked) => (&asked.task, board.retry(asked, by, moment)),
+            Wish::Approve(asked) => (&asked.task, board.approve(asked, by, moment)),
+            Wish::Reject(asked) => (&asked.task, board.reject(asked, by, moment)),
+            Wish::Ci(verdict) => (&verdict.task, board.ci(verdict, by, settings.rules, moment)),
         };
-        self.ask(id, moment, |board, settings, moment| match wish {
-            Wish::Create(new) => board.create(new, by, moment).map(|(_, decided)| decided),
-            Wish::Move(asked) => board.transition(asked, by, moment),
-            Wish::Edit(asked) => board.edit(asked, by, moment),
-            Wish::Log(asked) => board.log(asked, by, moment),
-            Wish::Retry(asked) => board.retry(asked, by, moment),
-            Wish::Approve(asked) => board.approve(asked, by, moment),
-            Wish::Reject(asked) => board.reject(asked, by, moment),
-            Wish::Ci(verdict) => board.ci(verdict, by, settings.rules, moment),
+        Ok((task.clone(), decided?))
+    }
+}
+
+impl Engine {
+    /// Does what is wished for. What it records is made of the moment, where one is given: whoever keeps that can find out later whether it was done.
+    pub fn grant(&self, wish: &Wish, by: &Actor, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
+        let Some(id) = wish.task() else {
+            let mut state = self.ready()?;
+            let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
+            let (id, _) =
+                self.act(&mut state, |board, settings| Ok(wish.decide(board, settings, by, moment)?))?;
+            return self.shown(&mut state, &id);
+        };
+        self.ask(id, moment, |board, settings, moment| {
+            wish.decide(board, settings, by, moment).map(|(_, decided)| decided)
         })
     }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::{Digest, Timestamp};
@@ -11,13 +10,14 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use ureq::Agent;
 use ureq::http::{Response, Uri};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::Certificate;
 use zeroize::Zeroizing;
 
 use super::Outcome;
 use super::letter::Letter;
 use crate::limits::WEBHOOK_HEAD_BYTES_MAX;
 use crate::process::short;
+use crate::trust;
 
 /// Why a receiver cannot be used. Names variables and rules, never what they hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,12 +88,8 @@ impl Webhook {
 
     /// A client that follows nothing, remembers nothing and waits no longer than it may.
     pub(super) fn agent(&self, timeout: Duration) -> Agent {
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::new_with_certs(&self.authorities))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
         let mut config = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(trust::tls(&self.authorities))
             .timeout_global(Some(timeout))
             .max_redirects(0)
             .http_status_as_error(false)
@@ -162,13 +158,9 @@ fn address(url: &str) -> Result<(Uri, bool), Refused> {
     }
 }
 
-/// Whom this machine trusts. What cannot be read of them is left out; a receiver that needs it is then not trusted.
+/// Whom this machine trusts, which has to be somebody.
 fn authorities() -> Result<Vec<Certificate<'static>>, Refused> {
-    let found = rustls_native_certs::load_native_certs().certs;
-    if found.is_empty() {
-        return Err(Refused::NoAuthorities);
-    }
-    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+    Some(trust::authorities()).filter(|found| !found.is_empty()).ok_or(Refused::NoAuthorities)
 }
 
 /// What an answer means. Its body is hostile and is not read.

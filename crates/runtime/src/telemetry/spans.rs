@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::Attributes;
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::limits::{SPANS_BUNDLE_MAX, SPANS_OPEN_MAX, SPANS_QUEUED_MAX, SPANS_SEND_AFTER, SPANS_SEND_WAIT};
+use crate::trust;
 
 /// Collects spans and sends them.
 #[derive(Debug)]
@@ -102,11 +102,8 @@ impl Spans {
             Some(parent) => (parent.trace, Some(parent.id)),
             None => (*clock::new_uuid().as_bytes(), None),
         };
-        let [id, ..] = [clock::random()].map(|random| {
-            let mut id = [0; 8];
-            id.copy_from_slice(&random[..8]);
-            id
-        });
+        let mut id = [0; 8];
+        id.copy_from_slice(&clock::random()[..8]);
         let (name, began) = (span.metadata().name(), SystemTime::now());
         state.open.insert(number, Open { name, trace, id, parent, began, fields, holders: 1, error: None });
         number
@@ -199,15 +196,8 @@ fn request(spans: Vec<Value>) -> Value {
 
 /// A client that follows nothing and waits no longer than it may.
 fn agent() -> Agent {
-    let found = rustls_native_certs::load_native_certs().certs;
-    let authorities: Vec<Certificate<'static>> =
-        found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&authorities))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
     let config = Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(trust::tls(&trust::authorities()))
         .timeout_global(Some(SPANS_SEND_WAIT))
         .max_redirects(0)
         .http_status_as_error(false)

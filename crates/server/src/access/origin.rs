@@ -3,6 +3,8 @@
 
 use axum::http::{HeaderMap, header};
 
+use crate::asked::shown;
+
 /// The names under which this server may be called.
 #[derive(Debug, Clone)]
 pub struct Hosts {
@@ -49,10 +51,6 @@ impl Hosts {
 fn is_of(origin: &str, host: &str) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 /// Whether a browser says, or leaves open, that a page of another site made this request. Asked where the cookie alone speaks for somebody.

@@ -10,16 +10,14 @@ mod socket;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::Response;
+use axum::http::StatusCode;
 use baton_core::ids::AgentName;
 use baton_runtime::relay::{ERROR_INTERNAL, Message, NotOpened, Posted, Relay, error};
 use baton_runtime::session::NotBegun;
 use serde_json::{Value, json};
 
 use crate::access::Needs;
-use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::asked::{Answer, Asked, accepts, empty, json as answer, ok, shown};
 use crate::field::{Field, Kind, may, needed};
 use crate::limits::{SERVER_ID_CHARS_MAX, SERVER_WAIT};
 use crate::problem::Problem;
@@ -109,10 +107,12 @@ async fn list(asked: Asked) -> Answer {
     ok(&json!({"v": 1, "servers": servers}))
 }
 
-async fn post(asked: Asked) -> Answer {
-    expect_json_accepted(&asked.headers)?;
+async fn post(mut asked: Asked) -> Answer {
+    if !accepts(&asked.headers, &["application/json", "application/*", "*/*"]) {
+        return Err(Problem::not_acceptable("Accept: expected application/json"));
+    }
     let server = server_id(asked.part("server_id"))?;
-    let message = Message::read(crate::app::parse(&asked.body)?);
+    let message = Message::read(asked.json.take());
     let message = message.map_err(|why| Problem::form(format!("the body: {why}")))?;
     let agent: Option<AgentName> = asked.query.parsed("agent");
     let relay = match open(&asked, &server, agent, Some(&message)).await {
@@ -124,20 +124,14 @@ async fn post(asked: Asked) -> Answer {
         Message::Notification { .. } | Message::Reply { .. } => (Value::Null, false),
     };
     match relay.post(message) {
-        Posted::Taken => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::ACCEPTED;
-            Ok(response)
-        }
+        Posted::Taken => Ok(empty(StatusCode::ACCEPTED)),
         Posted::Held(answered) => held::answer(&asked, relay, answered, id, is_first).await,
     }
 }
 
 async fn delete(asked: Asked) -> Answer {
     asked.server.relays.delete(&server_id(asked.part("server_id"))?);
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// The name that a client gives to its agent.
@@ -203,21 +197,6 @@ fn problem(why: &NotOpened) -> Option<Problem> {
 }
 
 fn no_server(server: &str) -> Problem {
-    let shown: String = server.chars().take(80).collect();
+    let shown = shown(server);
     Problem::no_server(format!("no server {shown}: the first message begins one, POST /v1/acp/NAME?agent=A"))
-}
-
-/// Refuses who does not want JSON.
-fn expect_json_accepted(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut accepted =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    if accepted.peek().is_none() {
-        return Ok(());
-    }
-    let mut kinds =
-        accepted.flat_map(|line| line.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
-    match kinds.any(|kind| matches!(kind, "application/json" | "application/*" | "*/*")) {
-        true => Ok(()),
-        false => Err(Problem::not_acceptable("Accept: expected application/json")),
-    }
 }

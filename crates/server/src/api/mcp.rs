@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use baton_store::clock;
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::access::{Needs, Who};
 use crate::app::Server;
-use crate::asked::{Answer, Asked, json as answer};
+use crate::asked::{Answer, Asked, empty, json as answer};
 use crate::limits::{HEARTBEAT, MCP_CALL_WAIT, MCP_CONVERSATIONS_MAX, MCP_IDLE, MCP_PENDING_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
@@ -96,9 +96,9 @@ impl Conversations {
     }
 }
 
-async fn speak(asked: Asked) -> Answer {
+async fn speak(mut asked: Asked) -> Answer {
     let who = asked.who.clone().ok_or_else(|| Problem::token("a token is needed"))?;
-    let message: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+    let message = asked.json.take();
     if !message.is_object() {
         return Err(Problem::form("the body: expected one JSON-RPC message"));
     }
@@ -113,9 +113,7 @@ async fn speak(asked: Asked) -> Answer {
     };
     let (Some(id), Some(method)) = (id, method) else {
         conversation.say(&message).await?;
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::ACCEPTED;
-        return Ok(response);
+        return Ok(empty(StatusCode::ACCEPTED));
     };
     let answered = conversation.ask(&id, &message).await?;
     let mut response = match method == "tools/call" && takes_stream(&asked.headers) {
@@ -162,9 +160,7 @@ async fn end(asked: Asked) -> Answer {
     asked.server.mcp.get(&asked.headers, &who)?;
     let id = asked.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
     lock(&asked.server.mcp.0).remove(id);
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// Starts a tool server for one conversation.

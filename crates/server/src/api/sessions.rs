@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::access::Needs;
 use crate::app::Server;
-use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::asked::{Answer, Asked, json as answer, ok, shown, words};
 use crate::field::{Kind, may, needed};
 use crate::limits::{HEARTBEAT, OVER_BYTES_MAX};
 use crate::problem::Problem;
@@ -141,20 +141,15 @@ pub const ROUTES: &[Route] = &[
 /// The session that the path names.
 fn id(asked: &Asked) -> Result<SessionId, Problem> {
     let text = asked.part("id");
-    let shown: String = text.chars().take(80).collect();
-    text.parse().map_err(|_| no_session(&shown))
+    text.parse().map_err(|_| no_session(&shown(text)))
 }
 
 fn no_session(text: &str) -> Problem {
     Problem::of_exit(3, "A001", format!("no session {text}")).hint("baton session ls")
 }
 
-fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
 async fn list(asked: Asked) -> Answer {
-    let mut words = words(["session", "ls"]);
+    let mut words = words(&["session", "ls"]);
     if asked.query.is_set("live") {
         words.push("--live".to_owned());
     }
@@ -163,7 +158,7 @@ async fn list(asked: Asked) -> Answer {
 
 async fn start(asked: Asked) -> Answer {
     let agent = asked.fields.text("agent").unwrap_or_default();
-    let mut words = words(["session", "start"]);
+    let mut words = words(&["session", "start"]);
     words.push(format!("--agent={agent}"));
     words.extend(asked.fields.text("cwd").map(|cwd| format!("--cwd={cwd}")));
     words.extend(asked.fields.text("resume").map(|id| format!("--resume={id}")));
@@ -178,37 +173,37 @@ async fn start(asked: Asked) -> Answer {
 
 async fn show(asked: Asked) -> Answer {
     let id = id(&asked)?.to_string();
-    ok(&asked.command(words(["session", "show", &id]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "show", &id]), Vec::new()).await?)
 }
 
 async fn input(asked: Asked) -> Answer {
     let (id, text) = (id(&asked)?.to_string(), asked.fields.text("text").unwrap_or_default().to_owned());
-    ok(&asked.command(words(["session", "send", &id, "--", &text]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "send", &id, "--", &text]), Vec::new()).await?)
 }
 
 async fn stop(asked: Asked) -> Answer {
     let id = id(&asked)?.to_string();
-    let ran = asked.ran(words(["session", "stop", &id]), Vec::new()).await?;
+    let ran = asked.ran(words(&["session", "stop", &id]), Vec::new()).await?;
     if ran.exit != 0 {
         return Err(Problem::of_command(ran.exit, &ran.err));
     }
-    ok(&asked.command(words(["session", "show", &id]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "show", &id]), Vec::new()).await?)
 }
 
 async fn permit(asked: Asked) -> Answer {
     let (id, request) = (id(&asked)?.to_string(), asked.part("req").to_owned());
     let given = asked.fields.text("answer").unwrap_or_default().to_owned();
-    ok(&asked.command(words(["session", "permit", &id, "--", &request, &given]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "permit", &id, "--", &request, &given]), Vec::new()).await?)
 }
 
 async fn retry_tool(asked: Asked) -> Answer {
     let (id, run) = (id(&asked)?.to_string(), asked.part("run").to_owned());
-    ok(&asked.command(words(["session", "retry-tool", &id, "--", &run]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "retry-tool", &id, "--", &run]), Vec::new()).await?)
 }
 
 async fn retry_hook(asked: Asked) -> Answer {
     let (id, run) = (id(&asked)?.to_string(), asked.part("run").to_owned());
-    ok(&asked.command(words(["session", "retry-hook", &id, "--", &run]), Vec::new()).await?)
+    ok(&asked.command(words(&["session", "retry-hook", &id, "--", &run]), Vec::new()).await?)
 }
 
 /// Who follows a session, and where.

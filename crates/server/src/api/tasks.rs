@@ -335,7 +335,7 @@ pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answe
             if let Some(id) = server.done_before(moment)? {
                 return engine.task(&id).map_err(explain);
             }
-            if let (Some(expected), Some(id)) = (expected, about(&wish)) {
+            if let (Some(expected), Some(id)) = (expected, wish.task()) {
                 expect_same(&expected, &engine.task(id).map_err(explain)?.0)?;
             }
             let granted = engine.grant(&wish, &actor, moment).map_err(explain)?;
@@ -344,19 +344,6 @@ pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answe
         })
         .await?;
     Ok(shown(status, &task, &papers))
-}
-
-fn about(wish: &Wish) -> Option<&TaskId> {
-    Some(match wish {
-        Wish::Create(_) => return None,
-        Wish::Move(asked) => &asked.task,
-        Wish::Edit(asked) => &asked.task,
-        Wish::Log(asked) => &asked.task,
-        Wish::Retry(asked) => &asked.task,
-        Wish::Approve(asked) => &asked.task,
-        Wish::Reject(asked) => &asked.task,
-        Wish::Ci(verdict) => &verdict.task,
-    })
 }
 
 impl Server {

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use crate::access::Needs;
 use crate::app::Server;
-use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::asked::{Answer, Asked, json as answer, ok, shown, words};
 use crate::field::{Field, Kind, may, needed};
-use crate::limits::{PAGE_DEFAULT, RAW_BODY_BYTES_MAX};
+use crate::limits::PAGE_DEFAULT;
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
@@ -183,15 +183,10 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
 /// The trace that the path names.
 fn id(asked: &Asked) -> Result<TraceId, Problem> {
     let text = asked.part("id");
-    let shown: String = text.chars().take(80).collect();
-    text.parse().map_err(|_| no_trace(&shown))
+    text.parse().map_err(|_| no_trace(&shown(text)))
 }
 
 fn no_trace(text: &str) -> Problem {
@@ -351,8 +346,7 @@ async fn export(asked: Asked) -> Answer {
 async fn prove(asked: Asked) -> Answer {
     let id = asked.part("id").to_owned();
     if id.parse::<baton_core::EventId>().is_err() {
-        let shown: String = id.chars().take(80).collect();
-        return Err(Problem::of_exit(3, "L015", format!("no event {shown}")).hint("baton events"));
+        return Err(Problem::of_exit(3, "L015", format!("no event {}", shown(&id))).hint("baton events"));
     }
     ok(&asked.command(words(&["trace", "prove", "--", &id]), Vec::new()).await?)
 }
@@ -429,7 +423,6 @@ fn stream(mut source: Box<dyn std::io::Read + Send>, name: &str) -> Response {
 }
 
 const CHUNK_BYTES: u64 = 64 << 10;
-const _: () = assert!(CHUNK_BYTES as usize <= RAW_BODY_BYTES_MAX);
 
 /// A file in a directory of its own, which is gone with this.
 struct Temporary {

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures::Stream;
 
+use crate::asked::accepts;
 use crate::problem::Problem;
 
 /// Writes one event. The data is one line, as all JSON is here.
@@ -34,14 +35,7 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 
 /// Refuses who does not want events.
 pub fn expect_accepted(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut accepted =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    if accepted.peek().is_none() {
-        return Ok(());
-    }
-    let mut kinds =
-        accepted.flat_map(|line| line.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
-    match kinds.any(|kind| matches!(kind, "text/event-stream" | "text/*" | "*/*")) {
+    match accepts(headers, &["text/event-stream", "text/*", "*/*"]) {
         true => Ok(()),
         false => Err(Problem::not_acceptable("Accept: expected text/event-stream")),
     }

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use baton_core::session::Cause;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderValue, Response, Uri};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::Certificate;
 
 use super::{Api, Key, LlmSetup};
 use crate::clock::{Clock as _, SystemClock};
@@ -20,6 +19,7 @@ use crate::limits::{
     WEBHOOK_HEAD_BYTES_MAX,
 };
 use crate::process::short;
+use crate::trust;
 
 /// Which version of its API Anthropic's server is to speak.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -285,12 +285,8 @@ fn header(api: Api, key: &Key) -> Result<HeaderValue, ureq::http::header::Invali
 /// A client that follows nothing and waits no longer than it may.
 fn agent(timeout: Duration, is_tls: bool, is_local: bool) -> io::Result<Agent> {
     let authorities = if is_tls { authorities()? } else { Vec::new() };
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&authorities))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
     let mut config = Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(trust::tls(&authorities))
         .timeout_resolve(Some(LLM_CONNECT_TIMEOUT.min(timeout)))
         .timeout_connect(Some(LLM_CONNECT_TIMEOUT.min(timeout)))
         .timeout_per_read(Some(timeout))
@@ -307,14 +303,11 @@ fn agent(timeout: Duration, is_tls: bool, is_local: bool) -> io::Result<Agent> {
     Ok(config.build().into())
 }
 
-/// Whom this machine trusts.
+/// Whom this machine trusts, which has to be somebody.
 fn authorities() -> io::Result<Vec<Certificate<'static>>> {
-    let found = rustls_native_certs::load_native_certs().certs;
-    if found.is_empty() {
-        let why = "this machine has no certificate authorities, so no https server can be trusted; install ca-certificates, or name a file in SSL_CERT_FILE";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
-    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+    let why = "this machine has no certificate authorities, so no https server can be trusted; install ca-certificates, or name a file in SSL_CERT_FILE";
+    let nobody = || io::Error::new(io::ErrorKind::InvalidInput, why);
+    Some(trust::authorities()).filter(|found| !found.is_empty()).ok_or_else(nobody)
 }
 
 #[cfg(test)]
