@@ -16,9 +16,9 @@ use crate::tasks::binary;
 use crate::{Figure, Goal, median};
 
 const CONNECTIONS: usize = 64;
-const ROUNDS: usize = 5;
-const READS: usize = 300;
-const MOVES: usize = 40;
+const ROUNDS: usize = 3;
+const READS: usize = 100;
+const MOVES: usize = 20;
 
 /// A server, as a process of its own.
 struct Running {
@@ -45,14 +45,16 @@ fn baton(dir: &Path, arguments: &[&str]) -> Command {
 fn serve(dir: &Path) -> (Running, Duration) {
     let began = Instant::now();
     let mut command = baton(dir, &["serve", "--json", "--no-dispatch", "--listen", "127.0.0.1:0"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("baton serves");
+    let child = command.stdout(Stdio::piped()).spawn().expect("baton serves");
+    // From here on it ends with this, whatever goes wrong.
+    let mut running = Running { child, address: String::new(), token: String::new() };
     let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    BufReader::new(running.child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
     let said: Value = serde_json::from_str(&line).expect("it says where");
-    let address = said["url"].as_str().expect("a url").trim_start_matches("http://").to_owned();
+    running.address = said["url"].as_str().expect("a url").trim_start_matches("http://").to_owned();
     let mut states = std::fs::read_dir(dir.join("state")).expect("the state directory");
     let token = states.find_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("admin.token")).ok());
-    let running = Running { child, address, token: token.expect("a token") };
+    running.token = token.expect("a token");
     let mut client = Client::new(&running.address, &running.token);
     assert_eq!(client.ask("GET", "/readyz", None).0, 200);
     (running, began.elapsed())

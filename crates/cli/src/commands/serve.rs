@@ -38,13 +38,14 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Serve) -> Ended {
     if args.until_idle {
         end_when_idle(&house).map_err(fail)?;
     }
+    // Made where there is none yet: whoever is to call needs one, however this was started.
+    let token = house.web.as_ref().map(|_| house.owner.tokens.own()).transpose().map_err(CliError::from)?;
     if ui.json {
         let url = house.web.as_ref().map(Listening::url);
         ui.object(&json!({"v": 1, "listening": house.path, "pid": std::process::id(), "url": url}))?;
     } else {
         ui.line(&format!("taking commands at {}; Ctrl-C ends it", printable(&house.path)))?;
-        if let Some(web) = &house.web {
-            let token = house.owner.tokens.own().map_err(CliError::from)?;
+        if let (Some(web), Some(token)) = (&house.web, token) {
             ui.line(&format!("answering at {}/?token={token}", web.url()))?;
         }
     }
