@@ -1,6 +1,7 @@
 //! The way of every request: where it comes from, whose it is, what it may, what it holds; then its handler, once.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use baton_ledger::hash::sha256;
 use baton_runtime::relay::Relays;
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 use std::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -32,6 +33,7 @@ use crate::once::{Before, Once};
 use crate::problem::Problem;
 use crate::routes::{self, Gives, Route, Takes};
 use crate::stream::tail::Tail;
+use crate::wishes::Wishes;
 
 /// A server, as its handlers know it.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub struct Server {
     pub tokens: Arc<Tokens>,
     pub once: Once,
     pub tail: Tail,
+    pub wishes: Wishes,
     pub relays: Arc<Relays>,
     hosts: Hosts,
     pub(crate) cookie: String,
@@ -80,7 +83,9 @@ impl Server {
         let tail = Tail::start(house.engine.ground().journal.clone())?;
         let ground = house.engine.ground();
         let relays = Relays::new(house.broker.clone(), ground.clock.clone(), ground.workspace.clone());
+        let wishes = Wishes::start(house.clone())?;
         Ok(Arc::new(Server {
+            wishes,
             relays,
             house,
             tokens,
@@ -211,9 +216,13 @@ impl Server {
             moment: None,
             is_again: false,
         };
-        // On a task of its own: whoever goes away does not leave half of it undone.
-        let done = tokio::spawn(once(self, route, asked, key, digest, place)).await;
-        done.unwrap_or_else(|_| Err(Problem::unexpected("the request came to grief; it is in the log")))
+        let done = once(self, route, asked, key, digest, place);
+        let done = match route.verb.changes() {
+            // On a task of its own: whoever goes away does not leave half of it undone.
+            true => tokio::spawn(done).await.ok(),
+            false => AssertUnwindSafe(done).catch_unwind().await.ok(),
+        };
+        done.unwrap_or_else(|| Err(Problem::unexpected("the request came to grief; it is in the log")))
     }
 
     /// Whose request it is, where that opens what is asked for.

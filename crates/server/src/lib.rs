@@ -20,3 +20,4 @@ mod reference;
 pub mod routes;
 pub mod schema;
 pub mod stream;
+pub mod wishes;

@@ -35,12 +35,13 @@ type Case = (&'static str, fn(&Subject<'_>));
 
 /// Runs every case on a ledger of its own.
 pub fn run<'a>(make: impl Fn() -> Subject<'a>) {
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         ("a new ledger holds its creation and nothing else", starts_with_its_creation),
         ("positions and numbers have no gap and links hold", has_no_gaps),
         ("a decision over several traces is whole and in order", is_atomic_over_traces),
         ("a refused decision leaves nothing behind", refuses_whole),
         ("a moved head is a conflict", notices_a_moved_head),
+        ("of several decisions each stands by itself, in order", answers_each_of_several),
         ("of many racing writers exactly one wins each place", lets_one_win_each_race),
         ("keys are bound, rotated and revoked at their place", judges_keys_at_their_place),
         ("what was seen must be there", checks_what_was_seen),
@@ -192,6 +193,22 @@ fn notices_a_moved_head(subject: &Subject<'_>) {
     let head = subject.journal.trace(trace).unwrap_or_else(|| panic!("the trace is known"));
     assert_eq!(moved, Refusal::HeadMoved { trace, expected: 0, seq: 1, hash: head.head });
     subject.journal.append(decided(1, 2)).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn answers_each_of_several(subject: &Subject<'_>) {
+    let (trace, other) = (new_trace(), new_trace());
+    let decided = |trace, on, n| Proposal { events: vec![note(trace, n)], decided_on: vec![(trace, on)] };
+    let all = vec![decided(trace, 0, 1), decided(trace, 0, 2), decided(other, 0, 3), decided(trace, 1, 4)];
+    let answers = subject.journal.append_all(all);
+    let place = |n: usize| match &answers[n] {
+        Ok(receipts) => receipts[0].pos,
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!([place(0), place(2), place(3)], [2, 3, 4]);
+    let refused = matches!(&answers[1], Err(AppendError::Refused(Refusal::HeadMoved { seq: 1, .. })));
+    assert!(refused, "it was decided on a head that the one before it moved: {:?}", answers[1]);
+    assert_eq!(subject.journal.size(), 4);
+    assert!(subject.journal.append_all(Vec::new()).is_empty());
 }
 
 fn lets_one_win_each_race(subject: &Subject<'_>) {

@@ -67,6 +67,11 @@ pub trait Journal: History {
     /// Appends the events of one decision, all or none, in order, and returns once they are durable.
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError>;
 
+    /// Appends several decisions in their order, each by itself: one that is refused keeps no other back. They share what makes them durable where that can be shared.
+    fn append_all(&self, proposals: Vec<Proposal>) -> Vec<Result<Vec<Receipt>, AppendError>> {
+        proposals.into_iter().map(|proposal| self.append(proposal)).collect()
+    }
+
     /// Waits until there are more than so many events, at most for this long, and gives how many there are: those can be read. No append waits for this.
     fn wait_beyond(&self, seen: u64, time: Duration) -> u64;
 }

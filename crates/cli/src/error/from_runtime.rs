@@ -20,7 +20,7 @@ impl From<Fault> for CliError {
                     .hint("baton doctor")
             }
             Fault::InTheWay(found) => CliError::in_the_way(Code::TaskFiles, &found),
-            Fault::Busy => CliError::new(Code::Busy, fault.to_string()),
+            Fault::Busy | Fault::Changed { .. } => CliError::new(Code::Busy, fault.to_string()),
         }
     }
 }

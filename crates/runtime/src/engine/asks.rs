@@ -18,7 +18,7 @@ use baton_store::tasks::runs::Heartbeat;
 use baton_store::tasks::tree::{Found, RealTree, Tree as _};
 use serde_json::{Value, json};
 
-use super::{Engine, Fault, Settings, State};
+use super::{Engine, Fault, Settings, State, Wished};
 
 /// A lease that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Wish {
     }
 
     /// The task that it comes to be about, and what is decided.
-    fn decide(
+    pub(super) fn decide(
         &self,
         board: &Board,
         settings: &Settings,
@@ -92,18 +92,10 @@ impl Wish {
 }
 
 impl Engine {
-    /// Does what is wished for. What it records is made of the moment, where one is given: whoever keeps that can find out later whether it was done.
-    pub fn grant(&self, wish: &Wish, by: &Actor, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
-        let Some(id) = wish.task() else {
-            let mut state = self.ready()?;
-            let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
-            let (id, _) =
-                self.act(&mut state, |board, settings| Ok(wish.decide(board, settings, by, moment)?))?;
-            return self.shown(&mut state, &id);
-        };
-        self.ask(id, moment, |board, settings, moment| {
-            wish.decide(board, settings, by, moment).map(|(_, decided)| decided)
-        })
+    /// Does what is wished for.
+    pub fn grant(&self, wish: &Wish, by: &Actor) -> Result<(Task, Papers), Fault> {
+        let wished = Wished { wish: wish.clone(), by: by.clone(), moment: None, revs: None };
+        self.grant_alone(&mut self.lock(), &wished)
     }
 
     /// Makes a task.
@@ -113,17 +105,17 @@ impl Engine {
 
     /// The same, for somebody else.
     pub fn create_as(&self, new: &New, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Create(Box::new(new.clone())), by, None)
+        self.grant(&Wish::Create(Box::new(new.clone())), by)
     }
 
     /// Moves a task by hand.
     pub fn transition(&self, asked: &Move) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Move(asked.clone()), &operator(), None)
+        self.grant(&Wish::Move(asked.clone()), &operator())
     }
 
     /// Changes fields by hand.
     pub fn edit(&self, asked: &Edit) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Edit(asked.clone()), &operator(), None)
+        self.grant(&Wish::Edit(asked.clone()), &operator())
     }
 
     pub fn log(&self, asked: &Log) -> Result<(Task, Papers), Fault> {
@@ -131,24 +123,24 @@ impl Engine {
     }
 
     pub fn log_as(&self, asked: &Log, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Log(asked.clone()), by, None)
+        self.grant(&Wish::Log(asked.clone()), by)
     }
 
     pub fn retry(&self, asked: &Retry) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Retry(asked.clone()), &operator(), None)
+        self.grant(&Wish::Retry(asked.clone()), &operator())
     }
 
     pub fn approve(&self, asked: &Approve) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Approve(asked.clone()), &operator(), None)
+        self.grant(&Wish::Approve(asked.clone()), &operator())
     }
 
     pub fn reject(&self, asked: &Reject) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Reject(asked.clone()), &operator(), None)
+        self.grant(&Wish::Reject(asked.clone()), &operator())
     }
 
     /// Takes a verdict of CI: a person's report, or Baton's own run.
     pub fn ci(&self, verdict: &CiVerdict, by: &Actor) -> Result<(Task, Papers), Fault> {
-        self.grant(&Wish::Ci(verdict.clone()), by, None)
+        self.grant(&Wish::Ci(verdict.clone()), by)
     }
 
     /// Gives a task to an agent. `ttl_ms` is how long, where the configuration's default is not wanted.
@@ -229,7 +221,11 @@ impl Engine {
     /// The same, made of a moment that is given.
     pub fn release_at(&self, holder: &Holder, moment: Option<Moment>) -> Result<(Task, Papers), Fault> {
         let holder = Holder { beaten_until: self.beaten_until(&self.lock(), &holder.task), ..holder.clone() };
-        self.ask(&holder.task, moment, |board, _, moment| board.release(&holder, moment))
+        let mut state = self.ready_for(&holder.task)?;
+        let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
+        self.act(&mut state, |board, _| Ok(((), board.release(&holder, moment)?)))?;
+        self.tick_locked(&mut state)?;
+        self.shown(&mut state, &holder.task)
     }
 
     /// How far the last beat of a task's holder reaches, where its lease looks over and may not be.
@@ -347,26 +343,14 @@ impl Engine {
     /// The same for a call about one task: what a person did to its file came first.
     pub(super) fn ready_for(&self, id: &TaskId) -> Result<std::sync::MutexGuard<'_, State>, Fault> {
         let mut state = self.ready()?;
+        if state.unwritten.contains(id) {
+            self.project(&mut state, id);
+        }
         self.take_edits_of(&mut state, id)?;
         Ok(state)
     }
 
-    /// Decides about a task. What is due is done first.
-    fn ask(
-        &self,
-        id: &TaskId,
-        moment: Option<Moment>,
-        decide: impl Fn(&Board, &Settings, Moment) -> Result<Decided, Refusal>,
-    ) -> Result<(Task, Papers), Fault> {
-        let mut state = self.ready_for(id)?;
-        let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
-        self.act(&mut state, |board, settings| Ok(((), decide(board, settings, moment)?)))?;
-        // A task that is done may free others.
-        self.tick_locked(&mut state)?;
-        self.shown(&mut state, id)
-    }
-
-    fn shown(&self, state: &mut State, id: &TaskId) -> Result<(Task, Papers), Fault> {
+    pub(super) fn shown(&self, state: &mut State, id: &TaskId) -> Result<(Task, Papers), Fault> {
         let task = state.board.get(id).cloned().ok_or_else(|| Fault::not_found(id))?;
         let papers = self.papers(state, &task)?;
         Ok((task, papers))

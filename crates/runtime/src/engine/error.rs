@@ -26,6 +26,9 @@ pub enum Fault {
     /// Something else lies in the place of a file or directory of Baton's own.
     #[error(transparent)]
     InTheWay(#[from] InTheWay),
+    /// It was asked of another revision of the task.
+    #[error("{task} has changed: its revision is {rev}")]
+    Changed { task: TaskId, rev: u64 },
     #[error("the ledger moved on again and again while this was decided")]
     Busy,
 }

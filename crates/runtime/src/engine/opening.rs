@@ -107,6 +107,7 @@ impl Engine {
             table: loaded.table,
             changed: touched.clone(),
             behind: BTreeSet::new(),
+            unwritten: super::together::Unwritten::default(),
             papers: BTreeMap::new(),
             beats: BTreeMap::new(),
             operator: None,

@@ -52,6 +52,7 @@ impl Engine {
         let seen: Vec<(TaskId, Seen)> = {
             let mut state = self.lock();
             self.catch_up(&mut state)?;
+            self.write_some(&mut state, usize::MAX);
             self.survey(&mut state)?.into_iter().collect()
         };
         let (mut looked_at, mut notices) = (0, self.take_notices());
@@ -460,7 +461,7 @@ fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), F
             state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));
             Ok(())
         }
-        Fault::Append(_) | Fault::Busy => Err(fault),
+        Fault::Append(_) | Fault::Busy | Fault::Changed { .. } => Err(fault),
     }
 }
 

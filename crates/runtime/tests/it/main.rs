@@ -23,4 +23,5 @@ mod session_tools;
 mod sim;
 mod support;
 mod telemetry;
+mod together;
 mod world;

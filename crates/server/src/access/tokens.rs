@@ -154,6 +154,10 @@ impl Tokens {
 
     /// All of them, as they are now, whoever changed them.
     pub fn all(&self) -> Result<Vec<Entry>, Error> {
+        self.look(<[Entry]>::to_vec)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> Result<T, Error> {
         let path = self.dir.join(FILE);
         let stamp = fs::metadata(&path).map(|found| Stamp::of(&found)).unwrap_or_default();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +172,7 @@ impl Tokens {
             };
             *read = (stamp, tokens);
         }
-        Ok(read.1.clone())
+        Ok(look(&read.1))
     }
 
     /// Whose token this is. `None`: nobody's, or one whose time is over.
@@ -178,13 +182,13 @@ impl Tokens {
         }
         let digest = sha256(text.as_bytes());
         let now = clock::now();
-        let mut found = None;
         // All are compared, whichever it is: how long that takes says nothing.
-        for entry in self.all()? {
-            if bool::from(entry.sha256.0.ct_eq(&digest.0)) {
-                found = Some(entry);
-            }
-        }
+        let found = self.look(|tokens| {
+            tokens.iter().fold(None, |found, entry| {
+                let is_same = bool::from(entry.sha256.0.ct_eq(&digest.0));
+                if is_same { Some(entry.clone()) } else { found }
+            })
+        })?;
         Ok(found.filter(|entry| entry.expires_at.is_none_or(|at| at > now)).and_then(|entry| {
             let scope = entry.scope()?;
             let bound = match (scope, entry.agent) {

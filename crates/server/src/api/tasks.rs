@@ -9,7 +9,7 @@ use baton_core::task::decide::{Approve, Edit, Holder, Log, Move, New, Reject, Re
 use baton_core::task::{Papers, Phase, Priority, Status, Task};
 use baton_ledger::record::Line;
 use baton_runtime::Fault;
-use baton_runtime::engine::Wish;
+use baton_runtime::engine::{Wish, Wished};
 use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
@@ -244,13 +244,16 @@ async fn list(asked: Asked) -> Answer {
 
 async fn show(asked: Asked) -> Answer {
     let id = asked.task()?;
-    let (task, papers) = asked
-        .apart(move |server| {
-            // What a person has just saved in its file comes first.
-            let engine = &server.house.engine;
-            engine.task(&id).map_err(|fault| server.house.commands.explain(fault))
-        })
-        .await?;
+    let (task, papers) = match asked.server.house.engine.task_at_once(&id) {
+        Some(found) => found,
+        None => {
+            asked
+                .apart(move |server| {
+                    server.house.engine.task(&id).map_err(|fault| server.house.commands.explain(fault))
+                })
+                .await?
+        }
+    };
     if asked.headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == etag(&task).as_bytes()) {
         let mut response = Response::new(axum::body::Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -326,30 +329,34 @@ async fn retry(asked: Asked) -> Answer {
 
 /// Has a wish granted, once.
 pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answer {
-    let (actor, moment, expected) =
-        (asked.actor(), asked.moment, asked.headers.get(header::IF_MATCH).cloned());
-    let (task, papers) = asked
-        .apart(move |server| {
-            let engine = &server.house.engine;
-            let explain = |fault| server.house.commands.explain(fault);
-            if let Some(id) = server.done_before(moment)? {
-                return engine.task(&id).map_err(explain);
-            }
-            if let (Some(expected), Some(id)) = (expected, wish.task()) {
-                expect_same(&expected, &engine.task(id).map_err(explain)?.0)?;
-            }
-            let granted = engine.grant(&wish, &actor, moment).map_err(explain)?;
-            server.house.commands.changed();
-            Ok(granted)
-        })
-        .await?;
+    if let Some((task, papers)) = asked.done_before().await? {
+        return Ok(shown(status, &task, &papers));
+    }
+    let revs = asked.headers.get(header::IF_MATCH).and_then(expected_revs);
+    let wished = Wished { wish, by: asked.actor(), moment: asked.moment, revs };
+    let granted = asked.server.wishes.grant(wished).await?;
+    let (task, papers) = granted.map_err(|fault| match fault {
+        Fault::Changed { task, rev } => has_changed(&asked, &task, rev),
+        fault => asked.server.house.commands.explain(fault),
+    })?;
     Ok(shown(status, &task, &papers))
 }
 
+impl Asked {
+    /// The task that this request was about, if a process did it that is no more and whose answer nobody got.
+    async fn done_before(&self) -> Result<Option<(Task, Papers)>, Problem> {
+        let Some(moment) = self.moment.filter(|_| self.is_again) else { return Ok(None) };
+        self.apart(move |server| {
+            let Some(id) = server.done_at(moment)? else { return Ok(None) };
+            server.house.engine.task(&id).map(Some).map_err(|fault| server.house.commands.explain(fault))
+        })
+        .await
+    }
+}
+
 impl Server {
-    /// The task that a request was about which was made of this moment, if it was done: by a process that is no more, whose answer nobody got.
-    fn done_before(&self, moment: Option<Moment>) -> Result<Option<TaskId>, Problem> {
-        let Some(moment) = moment else { return Ok(None) };
+    /// The task about which something was recorded that was made of this moment.
+    fn done_at(&self, moment: Moment) -> Result<Option<TaskId>, Problem> {
         let journal = &self.house.engine.ground().journal;
         let explain = |error| self.house.commands.explain(Fault::Read(error));
         for id in first_events(moment) {
@@ -374,24 +381,17 @@ async fn claim(asked: Asked) -> Answer {
         baton_core::duration::parse(text).ok_or_else(expected)
     });
     let ttl_ms = ttl.transpose()?.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+    if let Some((found, _)) = asked.done_before().await? {
+        let own = found.live_run().zip(found.lease.as_ref()).filter(|(run, _)| run.agent == agent);
+        let over = || format!("{task} was claimed by this request, and the lease is over");
+        let (run, lease) = own.ok_or_else(|| Problem::of_exit(5, "T011", over()))?;
+        return ok(&claimed_json(&task, &run.id.to_string(), lease));
+    }
     let moment = asked.moment;
     let claimed = asked
         .apart(move |server| {
-            let engine = &server.house.engine;
-            let explain = |fault| server.house.commands.explain(fault);
-            if server.done_before(moment)?.is_some() {
-                let (found, _) = engine.task(&task).map_err(explain)?;
-                let own = found.live_run().zip(found.lease.as_ref()).filter(|(run, _)| run.agent == agent);
-                let (run, lease) = own.ok_or_else(|| {
-                    Problem::of_exit(
-                        5,
-                        "T011",
-                        format!("{task} was claimed by this request, and the lease is over"),
-                    )
-                })?;
-                return Ok(claimed_json(&task, &run.id.to_string(), lease));
-            }
-            let claimed = engine.claim_at(&task, &agent, ttl_ms, None, moment).map_err(explain)?;
+            let claimed = server.house.engine.claim_at(&task, &agent, ttl_ms, None, moment);
+            let claimed = claimed.map_err(|fault| server.house.commands.explain(fault))?;
             server.house.commands.changed();
             Ok(claimed_json(&claimed.task, &claimed.run.to_string(), &claimed.lease))
         })
@@ -436,18 +436,19 @@ async fn beat(asked: Asked) -> Answer {
 
 async fn release(asked: Asked) -> Answer {
     let (holder, moment) = (holder(&asked)?, asked.moment);
-    let (task, papers) = asked
-        .apart(move |server| {
-            let engine = &server.house.engine;
-            let explain = |fault| server.house.commands.explain(fault);
-            if let Some(id) = server.done_before(moment)? {
-                return engine.task(&id).map_err(explain);
-            }
-            let released = engine.release_at(&holder, moment).map_err(explain)?;
-            server.house.commands.changed();
-            Ok(released)
-        })
-        .await?;
+    let (task, papers) = match asked.done_before().await? {
+        Some(done) => done,
+        None => {
+            asked
+                .apart(move |server| {
+                    let released = server.house.engine.release_at(&holder, moment);
+                    let released = released.map_err(|fault| server.house.commands.explain(fault))?;
+                    server.house.commands.changed();
+                    Ok(released)
+                })
+                .await?
+        }
+    };
     Ok(shown(StatusCode::OK, &task, &papers))
 }
 
@@ -466,15 +467,21 @@ fn etag(task: &Task) -> String {
     format!("\"{}\"", task.rev())
 }
 
-/// Refuses what was asked of another state of the task.
-fn expect_same(expected: &HeaderValue, task: &Task) -> Result<(), Problem> {
-    let own = etag(task);
-    let is_same = expected
-        .to_str()
-        .is_ok_and(|expected| expected.split(',').any(|tag| tag.trim() == own || tag.trim() == "*"));
-    match is_same {
-        true => Ok(()),
-        false => Err(Problem::precondition(format!("{} has changed: its ETag is {own}", task.id))
-            .cause(format!("If-Match: expected {own}, got {expected:?}"))),
+/// The revisions that an If-Match names; nothing where any will do.
+fn expected_revs(expected: &HeaderValue) -> Option<Vec<u64>> {
+    let tags = expected.to_str().unwrap_or_default().split(',').map(str::trim);
+    let rev = |tag: &str| tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok();
+    match tags.clone().any(|tag| tag == "*") {
+        true => None,
+        false => Some(tags.filter_map(rev).collect()),
     }
+}
+
+/// That something was asked of another state of the task.
+fn has_changed(asked: &Asked, task: &TaskId, rev: u64) -> Problem {
+    let got = asked.headers.get(header::IF_MATCH);
+    Problem::precondition(format!("{task} has changed: its ETag is \"{rev}\"")).cause(format!(
+        "If-Match: expected \"{rev}\", got {}",
+        got.map_or_else(String::new, |got| format!("{got:?}"))
+    ))
 }

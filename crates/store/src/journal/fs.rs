@@ -66,7 +66,7 @@ impl Default for Options {
 /// The journal of a data directory, open for writing. Its owner holds the lock.
 #[derive(Debug)]
 pub struct FsJournal {
-    sequencer: Sequencer<Proposal, Answer>,
+    sequencer: Sequencer<Vec<Proposal>, Vec<Answer>>,
     core: Mutex<Core>,
     reading: Reading,
     keeper: Keeper,
@@ -272,7 +272,8 @@ impl FsJournal {
     }
 
     /// Serves one batch: seals, writes once, syncs once, brings the index up to date; then everyone is answered.
-    fn serve(&self, jobs: &[Proposal]) -> Vec<Answer> {
+    fn serve(&self, callers: &[Vec<Proposal>]) -> Vec<Vec<Answer>> {
+        let jobs: Vec<&Proposal> = callers.iter().flatten().collect();
         let mut core = match self.core.lock() {
             Ok(core) => core,
             // The chain may be ahead of the disk: only opening anew tells.
@@ -289,14 +290,15 @@ impl FsJournal {
         while answers.len() < jobs.len() {
             match &core.poison {
                 Some(why) => answers.push(Err(AppendError::Poisoned(why.clone()))),
-                None => self.serve_write(&mut core, jobs, &mut answers),
+                None => self.serve_write(&mut core, &jobs, &mut answers),
             }
         }
-        answers
+        let mut answers = answers.into_iter();
+        callers.iter().map(|caller| answers.by_ref().take(caller.len()).collect()).collect()
     }
 
     /// One physical write of as many decisions as fit.
-    fn serve_write(&self, core: &mut Core, jobs: &[Proposal], answers: &mut Vec<Answer>) {
+    fn serve_write(&self, core: &mut Core, jobs: &[&Proposal], answers: &mut Vec<Answer>) {
         let start = core.chain.frontier().size() + 1;
         let (first, mut nodes, mut added) = (answers.len(), Vec::new(), Vec::new());
         core.buffer.clear();
@@ -454,6 +456,11 @@ pub fn own_event(trace: TraceId, payload: Payload) -> Result<Event, Refusal> {
     })
 }
 
+/// What whoever waited for somebody who panicked learns.
+fn unanswered() -> Answer {
+    Err(AppendError::Poisoned("the writing thread panicked".into()))
+}
+
 impl Reads for FsJournal {
     fn reading(&self) -> &Reading {
         &self.reading
@@ -462,8 +469,13 @@ impl Reads for FsJournal {
 
 impl Journal for FsJournal {
     fn append(&self, proposal: Proposal) -> Result<Vec<Receipt>, AppendError> {
-        let answer = self.sequencer.submit(proposal, |jobs| self.serve(jobs));
-        answer.unwrap_or_else(|| Err(AppendError::Poisoned("the writing thread panicked".into())))
+        self.append_all(vec![proposal]).pop().unwrap_or_else(unanswered)
+    }
+
+    fn append_all(&self, proposals: Vec<Proposal>) -> Vec<Answer> {
+        let count = proposals.len();
+        let answers = self.sequencer.submit(proposals, |jobs| self.serve(jobs));
+        answers.unwrap_or_else(|| (0..count).map(|_| unanswered()).collect())
     }
 
     fn wait_beyond(&self, seen: u64, time: Duration) -> u64 {

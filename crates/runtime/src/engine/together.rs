@@ -1,0 +1,199 @@
+//! Wishes that wait together are decided one after the other and recorded with one sync. Their files follow, when nobody waits.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{PoisonError, TryLockError};
+
+use baton_core::TaskId;
+use baton_core::event::Actor;
+use baton_core::task::decide::Moment;
+use baton_core::task::{Papers, Task};
+use baton_ledger::seal::Refusal as Unsealed;
+use baton_store::AppendError;
+use baton_store::tasks::files::file_path;
+use baton_store::tasks::tree::Found;
+
+use super::record::Proposed;
+use super::{Engine, Fault, State, Wish};
+
+/// A wish, whose it is, and what it depends on.
+#[derive(Debug, Clone)]
+pub struct Wished {
+    pub wish: Wish,
+    pub by: Actor,
+    /// What is recorded for it is made of this moment, where one is given: whoever keeps that can find out later whether it was done.
+    pub moment: Option<Moment>,
+    /// The task must be at one of these revisions; any will do where nothing is said.
+    pub revs: Option<Vec<u64>>,
+}
+
+/// What comes of a wish: the task as it is then, and its texts.
+pub type Granted = Result<(Task, Papers), Fault>;
+
+/// Tasks whose files are to be written, each once, in the order in which they changed.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    queue: VecDeque<TaskId>,
+    known: BTreeSet<TaskId>,
+}
+
+impl Unwritten {
+    fn push(&mut self, id: TaskId) {
+        if self.known.insert(id.clone()) {
+            self.queue.push_back(id);
+        }
+    }
+
+    fn pop(&mut self) -> Option<TaskId> {
+        let id = self.queue.pop_front()?;
+        self.known.remove(&id);
+        Some(id)
+    }
+
+    pub(super) fn contains(&self, id: &TaskId) -> bool {
+        self.known.contains(id)
+    }
+}
+
+impl Engine {
+    /// Does what is wished for, in this order, and gives what came of each. What was recorded is durable; its files are written by [`write_files`](Engine::write_files).
+    pub fn grant_all(&self, wishes: &[Wished]) -> Vec<Granted> {
+        let mut state = self.lock();
+        rounds(wishes).flat_map(|round| self.grant_round(&mut state, round)).collect()
+    }
+
+    /// Wishes that have nothing to do with each other: decided on the same board, appended together, then applied.
+    fn grant_round(&self, state: &mut State, round: &[Wished]) -> Vec<Granted> {
+        if let [only] = round {
+            return vec![self.grant_alone(state, only)];
+        }
+        let prepared: Vec<_> = round.iter().map(|wished| self.prepare(state, wished)).collect();
+        let (mut proposals, mut waiting) = (Vec::new(), Vec::new());
+        for prepared in prepared {
+            waiting.push(prepared.map(|Proposed { proposal, events }| {
+                proposals.push(proposal);
+                events
+            }));
+        }
+        let mut appended = self.ground.journal.append_all(proposals).into_iter();
+        let landed: Vec<Result<bool, Fault>> = waiting
+            .into_iter()
+            .map(|events| {
+                let events = events?;
+                match appended.next().unwrap_or(Ok(Vec::new())) {
+                    Ok(receipts) => {
+                        let touched = self.land(state, &events, &receipts)?;
+                        touched.into_iter().for_each(|id| state.unwritten.push(id));
+                        Ok(true)
+                    }
+                    // Something was recorded of the task since it was looked at: decided anew.
+                    Err(AppendError::Refused(Unsealed::HeadMoved { .. })) => Ok(false),
+                    Err(error) => Err(error.into()),
+                }
+            })
+            .collect();
+        // A task that is done may free others. What fails here is none of theirs: it is met again when it is next looked what is due.
+        let _ = self.tick_locked(state);
+        let granted = round.iter().zip(landed).map(|(wished, landed)| match (landed?, wished.wish.task()) {
+            (true, Some(id)) => self.shown(state, id),
+            _ => self.grant_alone(state, wished),
+        });
+        granted.collect()
+    }
+
+    /// Decides a wish, and makes what it comes to ready to be appended.
+    fn prepare(&self, state: &mut State, wished: &Wished) -> Result<Proposed, Fault> {
+        self.tick_locked(state)?;
+        if let Some(id) = wished.wish.task() {
+            if !self.is_as_written(state, id) {
+                self.take_edits_of(state, id)?;
+            }
+            wished.expect_rev(state)?;
+        }
+        let moment = wished.moment.unwrap_or_else(|| self.ground.clock.moment());
+        let (_, decided) = wished.wish.decide(&state.board, &self.settings, &wished.by, moment)?;
+        self.propose(state, decided)
+    }
+
+    /// Does one thing that is wished for, by itself; its files are written when this returns.
+    pub(super) fn grant_alone(&self, state: &mut State, wished: &Wished) -> Granted {
+        self.tick_locked(state)?;
+        if let Some(id) = wished.wish.task() {
+            self.take_edits_of(state, id)?;
+            wished.expect_rev(state)?;
+        }
+        let moment = wished.moment.unwrap_or_else(|| self.ground.clock.moment());
+        let (id, _) = self
+            .act(state, |board, settings| Ok(wished.wish.decide(board, settings, &wished.by, moment)?))?;
+        self.tick_locked(state)?;
+        self.shown(state, &id)
+    }
+
+    /// Whether a task's file is where and what Baton last wrote. A copy that somebody saves elsewhere is met by whoever watches the folders.
+    fn is_as_written(&self, state: &State, id: &TaskId) -> bool {
+        let Some(was) = state.projected.get(id).filter(|was| !was.has_leftovers) else { return false };
+        let found = self.files.tree().look(&file_path(was.status, id));
+        found.is_ok_and(|found| found == Some(Found::File(was.stamp)))
+    }
+
+    /// Writes the files of at most so many tasks that wait for it, and gives whether there are more.
+    pub fn write_files(&self, most: usize) -> bool {
+        let mut state = self.lock();
+        self.write_some(&mut state, most);
+        !state.unwritten.queue.is_empty()
+    }
+
+    pub(super) fn write_some(&self, state: &mut State, most: usize) {
+        for _ in 0..most {
+            let Some(id) = state.unwritten.pop() else { return };
+            if !state.is_projected(&id) {
+                self.project(state, &id);
+            }
+        }
+    }
+
+    /// A task and its texts, if that needs no waiting: nobody is deciding at this moment, and nothing has to be read.
+    pub fn task_at_once(&self, id: &TaskId) -> Option<(Task, Papers)> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(panicked)) => PoisonError::into_inner(panicked),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if state.board.pos() != self.ground.journal.size() {
+            return None;
+        }
+        let task = state.board.get(id)?;
+        let (rev, papers) = state.papers.get(id)?;
+        (*rev == task.rev()).then(|| (task.clone(), papers.clone()))
+    }
+}
+
+impl Wished {
+    fn expect_rev(&self, state: &State) -> Result<(), Fault> {
+        let (Some(revs), Some(task)) = (&self.revs, self.wish.task().and_then(|id| state.board.get(id)))
+        else {
+            return Ok(());
+        };
+        match revs.contains(&task.rev()) {
+            true => Ok(()),
+            false => Err(Fault::Changed { task: task.id.clone(), rev: task.rev() }),
+        }
+    }
+
+    /// Whether it depends on its own task alone, so that what is decided of others at the same moment is nothing to it.
+    fn is_of_one_task(&self) -> bool {
+        !matches!(self.wish, Wish::Create(_) | Wish::Edit(_))
+    }
+}
+
+/// Splits wishes, in their order, into those that can be decided on one board: each about another task, and about nothing else.
+fn rounds(wishes: &[Wished]) -> impl Iterator<Item = &[Wished]> {
+    let mut rest = wishes;
+    std::iter::from_fn(move || {
+        let mut tasks = BTreeSet::new();
+        let fits = |wished: &&Wished| wished.is_of_one_task() && tasks.insert(wished.wish.task().cloned());
+        let count = rest.iter().take_while(fits).count();
+        let (round, others) = rest.split_at(count.max(1).min(rest.len()));
+        rest = others;
+        (!round.is_empty()).then_some(round)
+    })
+}
