@@ -211,6 +211,9 @@ impl Server {
             moment: None,
             is_again: false,
         };
+        if route.needs == Needs::Work {
+            asked.expect_lease().await?;
+        }
         // On a task of its own: whoever goes away does not leave half of it undone.
         let done = tokio::spawn(once(self, route, asked, key, digest, place)).await;
         done.unwrap_or_else(|_| Err(Problem::unexpected("the request came to grief; it is in the log")))
@@ -221,7 +224,8 @@ impl Server {
         let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
         let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
         let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
-        let Some(who) = found else {
+        let of_session = || self.house.broker.admitted(&token).map(Who::of_session);
+        let Some(who) = found.or_else(of_session) else {
             self.count_refusal()?;
             return Err(Problem::token("this token is not known here, or its time is over"));
         };

@@ -59,6 +59,8 @@ mod http_remote;
 #[cfg(test)]
 mod http_schema;
 #[cfg(test)]
+mod http_session_tokens;
+#[cfg(test)]
 mod http_stress;
 #[cfg(test)]
 mod init;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
@@ -18,6 +18,7 @@ use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
 
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
+use super::pass::Pass;
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::{SESSION_VARIABLE, Surroundings, spawner};
@@ -128,13 +129,17 @@ pub struct Broker {
     live: Mutex<Running>,
     changed: Condvar,
     itself: Weak<Broker>,
+    /// Where the server listens, if there is one.
+    pub(super) door: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
-struct Running {
+pub(super) struct Running {
     sessions: BTreeMap<SessionId, Live>,
     /// Those that are led from outside, and where they stand.
     relayed: BTreeMap<SessionId, (AgentName, StateKind)>,
+    /// What opens the server to those for tasks.
+    pub(super) passes: BTreeMap<SessionId, Pass>,
     /// Begun, and not yet in the list.
     beginning: Vec<AgentName>,
     is_ending: bool,
@@ -158,6 +163,7 @@ impl Broker {
             live: Mutex::default(),
             changed: Condvar::new(),
             itself: itself.clone(),
+            door: OnceLock::new(),
         })
     }
 
@@ -282,6 +288,9 @@ impl Broker {
         let is_over = Arc::<AtomicBool>::default();
         let over = is_over.clone();
         let handle = Actor::start(start, move |data, view| {
+            if let Some(broker) = itself.upgrade() {
+                broker.revoke(id);
+            }
             // Whatever left its group: what a session started ends with it, before somebody else works in its place.
             end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
             ended(data, view);
@@ -292,7 +301,7 @@ impl Broker {
                 broker.forget(id);
             }
         });
-        let handle = handle.map_err(io)?;
+        let handle = handle.inspect_err(|_| self.revoke(id)).map_err(io)?;
         unfinished.is_begun = true;
         let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
         let mut running = self.running();
@@ -423,7 +432,7 @@ impl Broker {
         self.changed.notify_all();
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    pub(super) fn running(&self) -> MutexGuard<'_, Running> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
