@@ -106,6 +106,9 @@ impl Relays {
         let cwd = self.cwd.canonicalize().unwrap_or_else(|_| self.cwd.clone());
         let (recorded, launch) = self.broker.begin_relayed(agent, &cwd)?;
         let relay = Relay::start(server, agent, spec.waits, self.clock.clone(), recorded, launch);
+        let led = Arc::downgrade(&relay);
+        let stop = move || led.upgrade().iter().for_each(|relay| relay.stop());
+        self.broker.relayed_ends_by(relay.session, Arc::new(stop));
         let mut known = self.known();
         known.relays.insert(server.to_owned(), relay.clone());
         let waiting = std::mem::take(&mut known.waiting);

@@ -10,9 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
-use baton_core::session::{
-    ErrorSource, Hook, Rules, SessionEndedData, SessionError, StateKind, ToolsBy, View,
-};
+use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
@@ -20,6 +18,7 @@ use baton_store::{AppendError, ArtifactStore, Journal};
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
 use super::pass::Pass;
 use super::recorder::{Bound, Recorder};
+use super::relayed::Led;
 use super::snapshot::Snapshot;
 use super::spawning::{SESSION_VARIABLE, Surroundings, spawner};
 use super::transcript::Transcript;
@@ -127,7 +126,7 @@ pub struct Live {
 pub struct Broker {
     setting: Setting,
     live: Mutex<Running>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
     itself: Weak<Broker>,
     /// Where the server listens, if there is one.
     pub(super) door: OnceLock<String>,
@@ -136,8 +135,8 @@ pub struct Broker {
 #[derive(Debug, Default)]
 pub(super) struct Running {
     sessions: BTreeMap<SessionId, Live>,
-    /// Those that are led from outside, and where they stand.
-    relayed: BTreeMap<SessionId, (AgentName, StateKind)>,
+    /// Those that are led from outside.
+    pub(super) relayed: BTreeMap<SessionId, Led>,
     /// What opens the server to those for tasks.
     pub(super) passes: BTreeMap<SessionId, Pass>,
     /// Begun, and not yet in the list.
@@ -148,7 +147,7 @@ pub(super) struct Running {
 impl Running {
     /// The agent of every session that runs or begins.
     fn agents(&self) -> impl Iterator<Item = &AgentName> {
-        let relayed = self.relayed.values().map(|(agent, _)| agent);
+        let relayed = self.relayed.values().map(|led| &led.agent);
         self.sessions.values().map(|live| &live.agent).chain(relayed).chain(&self.beginning)
     }
 }
@@ -387,26 +386,6 @@ impl Broker {
 
     pub(super) fn itself(&self) -> Option<Arc<Broker>> {
         self.itself.upgrade()
-    }
-
-    /// Where a session stands that is led from outside, while it runs.
-    pub fn relayed(&self, id: SessionId) -> Option<StateKind> {
-        self.running().relayed.get(&id).map(|(_, state)| *state)
-    }
-
-    pub(super) fn add_relayed(&self, id: SessionId, agent: AgentName) {
-        self.running().relayed.insert(id, (agent, StateKind::Starting));
-    }
-
-    pub(super) fn note_relayed(&self, id: SessionId, state: StateKind) {
-        if let Some((_, known)) = self.running().relayed.get_mut(&id) {
-            *known = state;
-        }
-    }
-
-    pub(super) fn remove_relayed(&self, id: SessionId) {
-        self.running().relayed.remove(&id);
-        self.changed.notify_all();
     }
 
     pub(super) fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {

@@ -33,7 +33,7 @@ pub use feed::{Channel, Feed, Item, Next, Said};
 pub use pass::{API_TOKEN_VARIABLE, API_URL_VARIABLE, Pass};
 pub use past::{BATON_DIED, events, recover, state_events, view};
 pub use recorder::{Bound, Recorder};
-pub use relayed::Relayed;
+pub use relayed::{Relayed, Stop};
 pub use snapshot::{Process, Snapshot};
 pub use spawning::{SESSION_VARIABLE, Surroundings, Variable};
 pub use transcript::{Transcript, path_in};
