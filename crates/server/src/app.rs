@@ -25,7 +25,7 @@ use crate::asked::{Answer, Asked, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
-    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, RAW_BODY_BYTES_MAX,
+    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, Patience, RAW_BODY_BYTES_MAX,
     REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
 };
 use crate::once::{Before, Once};
@@ -41,6 +41,7 @@ pub struct Server {
     pub once: Once,
     pub tail: Tail,
     pub relays: Arc<Relays>,
+    pub patience: Patience,
     hosts: Hosts,
     pub(crate) cookie: String,
     pub(crate) is_tls: bool,
@@ -74,14 +75,17 @@ impl Server {
         house: House,
         tokens: Arc<Tokens>,
         address: Address,
+        patience: Patience,
         ending: watch::Receiver<bool>,
     ) -> std::io::Result<Arc<Self>> {
         let once = Once::open(&house.dir)?;
         let tail = Tail::start(house.engine.ground().journal.clone())?;
         let ground = house.engine.ground();
-        let relays = Relays::new(house.broker.clone(), ground.clock.clone(), ground.workspace.clone());
+        let (broker, clock) = (house.broker.clone(), ground.clock.clone());
+        let relays = Relays::new(broker, clock, ground.workspace.clone(), patience.relays);
         Ok(Arc::new(Server {
             relays,
+            patience,
             house,
             tokens,
             once,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use baton_runtime::Fault;
 use baton_server::access::Who;
 use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
+use baton_server::limits::Patience;
 use baton_server::listen::{self, Listening, Setting};
 use baton_server::problem::Problem;
 use tokio::io::DuplexStream;
@@ -58,6 +59,7 @@ pub(crate) fn start(
         tls,
         hosts: settings.hosts.clone(),
         is_exposed: asked.is_exposed,
+        patience: Patience::default(),
     };
     let house = House {
         engine: owner.engine.clone(),
