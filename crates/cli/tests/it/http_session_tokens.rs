@@ -200,6 +200,21 @@ fn over_mcp_a_session_has_the_tools_of_its_role_and_acts_in_its_own_name() {
 }
 
 #[test]
+fn conversations_of_a_session_take_no_place_after_its_end() {
+    let working = Working::start("");
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    });
+    // As many as there may be.
+    while working.post("/v1/mcp", &hello).status == 200 {}
+    working.web.post("/v1/mcp", &hello).refuses(503, "W014");
+    working.end();
+    working.web.post("/v1/mcp", &hello).expect(200);
+    working.web.serving.stop();
+}
+
+#[test]
 fn a_critics_session_has_the_tools_of_a_critic() {
     let working = Working::start("env = { BATON_ROLE = \"critic\" }\n");
     let (conversation, tools) = working.tools();

@@ -42,6 +42,11 @@ impl Broker {
         self.running().passes.values().find(|pass| pass.sha256 == digest).cloned()
     }
 
+    /// Whether a session that had a pass still has it.
+    pub fn has_pass(&self, session: SessionId) -> bool {
+        self.running().passes.contains_key(&session)
+    }
+
     /// Makes the pass of a session that begins: what its processes have in their environment. Without a task or a server there is none.
     pub(super) fn issue(&self, id: SessionId, begin: &Begin) -> Vec<(String, String)> {
         let (Some(url), Some(bound)) = (self.door.get(), &begin.bound) else { return Vec::new() };
