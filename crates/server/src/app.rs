@@ -26,7 +26,7 @@ use crate::asked::{Answer, Asked, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
-    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, RAW_BODY_BYTES_MAX,
+    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, Patience, RAW_BODY_BYTES_MAX,
     REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
 };
 use crate::once::{Before, Once};
@@ -44,6 +44,7 @@ pub struct Server {
     pub tail: Tail,
     pub wishes: Wishes,
     pub relays: Arc<Relays>,
+    pub patience: Patience,
     hosts: Hosts,
     pub(crate) cookie: String,
     pub(crate) is_tls: bool,
@@ -77,16 +78,19 @@ impl Server {
         house: House,
         tokens: Arc<Tokens>,
         address: Address,
+        patience: Patience,
         ending: watch::Receiver<bool>,
     ) -> std::io::Result<Arc<Self>> {
         let once = Once::open(&house.dir)?;
         let tail = Tail::start(house.engine.ground().journal.clone())?;
         let ground = house.engine.ground();
-        let relays = Relays::new(house.broker.clone(), ground.clock.clone(), ground.workspace.clone());
+        let (broker, clock) = (house.broker.clone(), ground.clock.clone());
+        let relays = Relays::new(broker, clock, ground.workspace.clone(), patience.relays);
         let wishes = Wishes::start(house.clone())?;
         Ok(Arc::new(Server {
             wishes,
             relays,
+            patience,
             house,
             tokens,
             once,
@@ -216,6 +220,9 @@ impl Server {
             moment: None,
             is_again: false,
         };
+        if route.needs == Needs::Work {
+            asked.expect_lease().await?;
+        }
         let done = once(self, route, asked, key, digest, place);
         let done = match route.verb.changes() {
             // On a task of its own: whoever goes away does not leave half of it undone.
@@ -230,7 +237,8 @@ impl Server {
         let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
         let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
         let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
-        let Some(who) = found else {
+        let of_session = || self.house.broker.admitted(&token).map(Who::of_session);
+        let Some(who) = found.or_else(of_session) else {
             self.count_refusal()?;
             return Err(Problem::token("this token is not known here, or its time is over"));
         };

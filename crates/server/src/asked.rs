@@ -9,6 +9,7 @@ use axum::response::Response;
 use baton_core::event::Actor;
 use baton_core::ids::{AgentName, TaskId};
 use baton_core::moment::Moment;
+use baton_core::task::Board;
 use baton_core::task::decide::{executor, operator};
 use serde_json::Value;
 
@@ -76,6 +77,25 @@ impl Asked {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a session that does not hold its task any more: somebody else may be at work on it.
+    pub async fn expect_lease(&self) -> Result<(), Problem> {
+        let Some(Bound { task: Some(task), fence: Some(fence), .. }) = self.bound() else { return Ok(()) };
+        let (task, fence) = (task.clone(), *fence);
+        self.apart(move |server| {
+            let lease = |board: &Board| board.get(&task)?.lease.as_ref().map(|lease| lease.fence);
+            let held =
+                server.house.engine.look(lease).map_err(|fault| server.house.commands.explain(fault))?;
+            match held == Some(fence) {
+                true => Ok(()),
+                false => {
+                    let what = format!("this session does not hold {task} any more: its lease is over");
+                    Err(Problem::of_exit(5, "T011", what).hint("baton explain T011"))
+                }
+            }
+        })
+        .await
     }
 
     pub fn bound(&self) -> Option<&Bound> {

@@ -83,4 +83,6 @@ pub struct Bound {
     pub session: Option<SessionId>,
     /// The one task that it may act on; any, where nothing is said.
     pub task: Option<TaskId>,
+    /// The lease that it acts under, where it is a session's: with it, what it may do is over.
+    pub fence: Option<u64>,
 }

@@ -2,6 +2,28 @@
 
 use std::time::Duration;
 
+use baton_runtime::relay;
+
+/// How long is waited for those who are slow, or do not come again. The same for everybody who serves; what tests it has no time to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a reader that takes none of what is there for it.
+    pub write: Duration,
+    /// For the answer of an agent, before the head of the response is sent.
+    pub held_head: Duration,
+    /// And then between two blanks.
+    pub held_blank: Duration,
+    /// For whoever uses an agent.
+    pub relays: relay::Patience,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let relays = relay::Patience::default();
+        Patience { write: WRITE_WAIT, held_head: HELD_HEAD, held_blank: HEARTBEAT, relays }
+    }
+}
+
 /// A body of JSON. The largest thing that one may hold is the text of a task, 1 MiB, escaped.
 pub const JSON_BODY_BYTES_MAX: usize = 4 << 20;
 

@@ -29,7 +29,7 @@ use crate::access::{Hosts, Tokens};
 use crate::app::{Address, Server};
 use crate::house::House;
 use crate::limits::{
-    CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, WRITE_WAIT,
+    CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, Patience,
 };
 
 /// Where to listen, and how.
@@ -43,6 +43,7 @@ pub struct Setting {
     pub hosts: Vec<String>,
     /// Whether tokens may travel unencrypted to other machines.
     pub is_exposed: bool,
+    pub patience: Patience,
 }
 
 /// Files of a certificate.
@@ -99,7 +100,8 @@ impl Listening {
         }
         let found =
             Address { hosts: Hosts::new(address.port(), hosts), port: address.port(), is_tls: tls.is_some() };
-        let server = Server::new(house, tokens, found, ended.clone())?;
+        let patience = setting.patience;
+        let server = Server::new(house, tokens, found, patience, ended.clone())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(BLOCKING_THREADS)
@@ -108,7 +110,7 @@ impl Listening {
             .build()?;
         let (is_tls, relays) = (tls.is_some(), server.relays.clone());
         let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
-            runtime.block_on(serve(listener, tls, server.router(), ended));
+            runtime.block_on(serve(listener, tls, server.router(), patience.write, ended));
             runtime.shutdown_timeout(DRAIN_WAIT);
         })?;
         Ok(Listening { address, is_tls, ending, relays, thread: Some(thread) })
@@ -177,6 +179,7 @@ async fn serve(
     listener: std::net::TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
+    write_wait: Duration,
     mut ended: watch::Receiver<bool>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
@@ -190,6 +193,7 @@ async fn serve(
             Ok((stream, _)) => {
                 let Some(place) = places.enter(most) else { continue };
                 let _ = stream.set_nodelay(true);
+                let stream = Patient::new(stream, write_wait);
                 tokio::spawn(connection(stream, tls.clone(), router.clone(), place, ended.clone()));
             }
             // No descriptors are left: whoever ends frees some.
@@ -205,13 +209,12 @@ async fn serve(
 
 /// Serves one connection until it ends, is idle for too long, or has to make room.
 async fn connection(
-    stream: TcpStream,
+    stream: Patient,
     tls: Option<TlsAcceptor>,
     router: Router,
     place: Arc<Place>,
     mut ended: watch::Receiver<bool>,
 ) {
-    let stream = Patient::new(stream);
     let (left, busy) = (place.clone(), place.clone());
     let talk = async move {
         match tls {
@@ -372,13 +375,15 @@ impl Drop for Work {
 /// A connection that is not waited for without end when it takes nothing.
 struct Patient {
     stream: TcpStream,
+    /// How long it is waited for.
+    most: Duration,
     /// Runs while there is something that it does not take.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream) -> Self {
-        Patient { stream, patience: None }
+    fn new(stream: TcpStream, most: Duration) -> Self {
+        Patient { stream, most, patience: None }
     }
 
     fn judge<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -386,7 +391,8 @@ impl Patient {
             self.patience = None;
             return polled;
         }
-        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_WAIT)));
+        let most = self.most;
+        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(most)));
         match patience.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,

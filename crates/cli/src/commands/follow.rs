@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use baton_core::ids::SessionId;
 use baton_core::session::{Answer, PermissionKind, StateKind};
 use baton_runtime::session::{Ask, Channel, Item, Live, Next};
 use serde_json::{Value, json};
@@ -134,15 +135,7 @@ impl Follower {
         let value = &*item.value;
         self.heed(value);
         if ui.json {
-            let mut object = json!({"v": 1, "channel": channel_name(item.channel)});
-            if item.channel == Channel::Ended {
-                object["type"] = channel_name(item.channel).into();
-                object["sessionId"] = self.live.handle.id().to_string().into();
-            }
-            if let (Some(object), Some(fields)) = (object.as_object_mut(), value.as_object()) {
-                object.extend(fields.clone());
-            }
-            return ui.object(&object);
+            return ui.object(&object(self.live.handle.id(), item));
         }
         match item.channel {
             Channel::State => self.show_state(ui, value),
@@ -334,6 +327,19 @@ impl Follower {
         // Somebody else may have been quicker.
         let _ = self.live.handle.ask(Ask::Permit { id, answer, by: by.to_owned() });
     }
+}
+
+/// What a session said, as an object for programs.
+pub(super) fn object(session: SessionId, item: &Item) -> Value {
+    let mut object = json!({"v": 1, "channel": channel_name(item.channel)});
+    if item.channel == Channel::Ended {
+        object["type"] = channel_name(item.channel).into();
+        object["sessionId"] = session.to_string().into();
+    }
+    if let (Some(object), Some(fields)) = (object.as_object_mut(), item.value.as_object()) {
+        object.extend(fields.clone());
+    }
+    object
 }
 
 fn channel_name(channel: Channel) -> &'static str {

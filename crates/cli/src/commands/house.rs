@@ -66,14 +66,15 @@ impl House {
         let (poke, shown) = Poke::pair().map_err(fail)?;
         let listening = Listening::start(ctx, &layout)?;
         let path = listening.path.display().to_string();
+        let is_configured = config.is_set("server", "listen");
+        // Before agents are started: they are told where it listens.
+        let web = web.map(|asked| web::start(&owner, &poke, &settings.server, is_configured, asked));
+        let web = web.transpose()?;
         let poll = settings.scheduler.poll;
         let scheduler = start_scheduler(&owner, poll, &poke, dispatches).map_err(fail)?;
         let watch = start_watch(&owner, poll * POLLS_PER_LOOK, &poke).map_err(fail)?;
         let checks = Checks::start(&owner, &settings, &poke).map_err(fail)?;
         let told = Told::start(ctx, ui, &layout, &settings)?;
-        let is_configured = config.is_set("server", "listen");
-        let web = web.map(|asked| web::start(&owner, &poke, &settings.server, is_configured, asked));
-        let web = web.transpose()?;
         let server = Server { owner: owner.clone(), listening, shown, stopped, poke };
         Ok(House { owner, path, web, server, scheduler, watch, checks, told })
     }

@@ -1,20 +1,32 @@
-//! Runs a command of ours as a process of its own, within bounds of time and output.
+//! Runs a command of ours, within bounds of time and output: as a process of its own, or in the process that owns the data directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+use tokio::sync::oneshot;
 
 use crate::limits::MCP_OUTPUT_BYTES_MAX;
+use crate::serve::{Acting, Owner, in_house};
 
-/// Our own program, about one data directory.
+/// Our own commands, about one data directory.
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
-    exe: PathBuf,
+    way: Way,
     data_dir: PathBuf,
+}
+
+/// How they are done.
+#[derive(Debug, Clone)]
+enum Way {
+    /// By this program, as a process.
+    Process(PathBuf),
+    /// By this very process, in the name of an agent where one asks.
+    InHouse(Arc<Owner>, Option<Acting>),
 }
 
 /// A command to be run.
@@ -36,19 +48,36 @@ pub(super) struct Ran {
 
 impl Runner {
     pub(super) fn new(exe: PathBuf, data_dir: PathBuf) -> Self {
-        Runner { exe, data_dir }
+        Runner { way: Way::Process(exe), data_dir }
+    }
+
+    pub(super) fn in_house(owner: Arc<Owner>, acting: Option<Acting>, data_dir: PathBuf) -> Self {
+        Runner { way: Way::InHouse(owner, acting), data_dir }
     }
 
     pub(super) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Runs it to its end. Whoever stops waiting ends it.
+    /// Runs it to its end, or until it takes too long.
     pub(super) async fn run(&self, invocation: Invocation) -> Result<Ran, String> {
-        let Invocation { args, stdin, wait } = invocation;
+        let wait = invocation.wait;
+        let ran = async {
+            match &self.way {
+                Way::Process(exe) => self.run_process(exe, invocation).await,
+                Way::InHouse(owner, acting) => run_here(owner, acting.as_ref(), invocation).await,
+            }
+        };
+        let late = |_| Err(format!("not done after {} s; whether it was done is not known", wait.as_secs()));
+        tokio::time::timeout(wait, ran).await.unwrap_or_else(late)
+    }
+
+    /// Whoever stops waiting ends the process.
+    async fn run_process(&self, exe: &Path, invocation: Invocation) -> Result<Ran, String> {
+        let Invocation { args, stdin, .. } = invocation;
         let mut data_dir = OsString::from("--data-dir=");
         data_dir.push(&self.data_dir);
-        let mut command = Command::new(&self.exe);
+        let mut command = Command::new(exe);
         command.arg("--json").arg(data_dir).args(args).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("baton cannot be started: {error}"))?;
@@ -60,16 +89,37 @@ impl Runner {
                 let _ = input.shutdown().await;
             }
         };
-        let all = async {
-            let ((), stdout, stderr) = tokio::join!(feed, read(out), read(err));
-            let (stdout, stderr) = (stdout?, stderr?);
-            let status =
-                child.wait().await.map_err(|error| format!("baton cannot be waited for: {error}"))?;
-            Ok(Ran { code: status.code(), stdout, stderr })
-        };
-        let late = |_| Err(format!("not done after {} s; whether it was done is not known", wait.as_secs()));
-        tokio::time::timeout(wait, all).await.unwrap_or_else(late)
+        let ((), stdout, stderr) = tokio::join!(feed, read(out), read(err));
+        let (stdout, stderr) = (stdout?, stderr?);
+        let status = child.wait().await.map_err(|error| format!("baton cannot be waited for: {error}"))?;
+        Ok(Ran { code: status.code(), stdout, stderr })
     }
+}
+
+/// Runs a command on a thread of its own in this process. It goes on to its end, also where nobody waits for it any more: what waits for a person ends with
+/// its session.
+async fn run_here(
+    owner: &Arc<Owner>,
+    acting: Option<&Acting>,
+    invocation: Invocation,
+) -> Result<Ran, String> {
+    let Invocation { args, stdin, .. } = invocation;
+    let (owner, acting) = (owner.clone(), acting.cloned());
+    let (done, ran) = oneshot::channel();
+    let work = move || {
+        let ran = in_house::run(&owner, &args, stdin.as_bytes(), acting);
+        owner.wake.wake();
+        drop(owner);
+        let _ = done.send(ran);
+    };
+    let spawned = std::thread::Builder::new().name("call".into()).spawn(work);
+    spawned.map_err(|error| format!("no thread for it: {error}"))?;
+    let ran = ran.await.map_err(|_| "the command came to grief".to_owned())?;
+    let text = |bytes: Vec<u8>| match bytes.len() as u64 > MCP_OUTPUT_BYTES_MAX {
+        true => Err(format!("baton printed more than {MCP_OUTPUT_BYTES_MAX} bytes")),
+        false => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    Ok(Ran { code: Some(ran.exit.into()), stdout: text(ran.out)?, stderr: text(ran.err)? })
 }
 
 /// Everything that comes, as text, as long as it is not too much.

@@ -77,7 +77,7 @@ fn expect_sender(acting: &Acting, bytes: &[u8]) -> Result<(), CliError> {
         return Ok(());
     }
     let what = format!("fromAgent: expected {}, got {}", acting.agent, message.from);
-    Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.session)))
+    Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.place())))
 }
 
 /// A person who sends nothing is shown what a message looks like; programs get the answer that the protocol has for it.

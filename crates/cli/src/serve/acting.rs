@@ -9,6 +9,8 @@ use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
 use baton_runtime::process::variable_of;
 use baton_runtime::session::{Broker, Live, SESSION_VARIABLE, Snapshot};
+use baton_server::access::Who;
+use baton_server::house::Bound;
 use rustix::net::sockopt::socket_peercred;
 
 use crate::args::{Agent, Command};
@@ -18,10 +20,11 @@ use crate::session_args::Session;
 use crate::task_args::Task;
 use crate::trace_args::Trace;
 
-/// An agent that gives a command from within its session.
+/// An agent that gives a command: from within its session, or over HTTP with a token of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Acting {
-    pub(crate) session: SessionId,
+    /// Nothing where the token is no session's.
+    pub(crate) session: Option<SessionId>,
     pub(crate) agent: AgentName,
     pub(crate) task: Option<TaskId>,
 }
@@ -58,7 +61,21 @@ impl Acting {
 
     fn in_session(live: &Live) -> Acting {
         let task = live.bound.as_ref().map(|bound| bound.task.clone());
-        Acting { session: live.handle.id(), agent: live.agent.clone(), task }
+        Acting { session: Some(live.handle.id()), agent: live.agent.clone(), task }
+    }
+
+    /// The agent whose token a request has; nobody where it is a person's.
+    pub(crate) fn by_token(who: &Who) -> Option<Acting> {
+        let Bound { agent, session, task, .. } = who.bound.clone()?;
+        Some(Acting { session, agent, task })
+    }
+
+    /// Where its commands come from.
+    pub(crate) fn place(&self) -> String {
+        match self.session {
+            Some(session) => session.to_string(),
+            None => format!("a token of {}", self.agent),
+        }
     }
 
     /// Refuses a process of a session that would own the data directory itself, where nobody does: it would be asked by nobody who it is.
@@ -88,7 +105,9 @@ impl Acting {
             },
             Some(Command::Session(command)) => match command {
                 Session::Ls(_) | Session::Show(_) => true,
-                Session::Ask(args) => self.session.to_string().starts_with(&args.one.session),
+                Session::Ask(args) => {
+                    self.session.is_some_and(|own| own.to_string().starts_with(&args.one.session))
+                }
                 _ => false,
             },
             Some(Command::Doctor(args)) => !args.fix,
@@ -100,7 +119,7 @@ impl Acting {
             return Ok(());
         }
         let what = format!("agent {} may not do this from its session", self.agent);
-        Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", self.session)))
+        Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", self.place())))
     }
 }
 

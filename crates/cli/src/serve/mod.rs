@@ -7,6 +7,7 @@
 mod acting;
 pub(crate) mod call;
 pub(crate) mod frame;
+pub(crate) mod in_house;
 pub(crate) mod owner;
 pub(crate) mod server;
 pub(crate) mod socket;

@@ -156,7 +156,8 @@ fn answer(owner: &Arc<Owner>, stream: UnixStream) {
     let acting = Acting::of(&stream, &owner.broker);
     let taken = frame::receive(&stream).and_then(|(request, fds)| {
         let acting = acting?;
-        let place = acting.as_ref().map(|acting| owner.agent_calls.enter(acting.session)).transpose()?;
+        let session = acting.as_ref().and_then(|acting| acting.session);
+        let place = session.map(|session| owner.agent_calls.enter(session)).transpose()?;
         let console = Console::of(fds, request.is_terminal, stream.clone());
         Ok((Call::read(owner, request, console, acting)?, place))
     });
@@ -208,6 +209,9 @@ impl Call {
     ) -> Result<Call, CliError> {
         let cli =
             help::parse(argv).map_err(|error| CliError::new(Code::Usage, error.to_string().trim_end()))?;
+        if let Some(acting) = &acting {
+            acting.expect_may(cli.command.as_ref())?;
+        }
         let here = owner.engine.ground().workspace.clone();
         // This process's own surroundings, and this data directory, however it was found.
         let root = owner.workspace.layout.root().as_os_str().to_owned();

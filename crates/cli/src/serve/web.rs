@@ -1,27 +1,24 @@
 //! The server over HTTP, in the process that owns the data directory: its commands are the very same.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_runtime::Fault;
 use baton_server::access::Who;
 use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
-use baton_server::limits::OUTPUT_BYTES_MAX;
+use baton_server::limits::Patience;
 use baton_server::listen::{self, Listening, Setting};
 use baton_server::problem::Problem;
-use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::io::DuplexStream;
 
+use super::acting::Acting;
+use super::in_house::{self, argv, printed};
 use super::owner::Owner;
 use super::server::{Call as Command, Poke};
 use crate::commands::serve_tools;
 use crate::config;
 use crate::console::Console;
 use crate::error::{CliError, Code};
-use crate::exit::Exit;
 
 /// The commands, for the server.
 #[derive(Debug)]
@@ -62,6 +59,7 @@ pub(crate) fn start(
         tls,
         hosts: settings.hosts.clone(),
         is_exposed: asked.is_exposed,
+        patience: Patience::default(),
     };
     let house = House {
         engine: owner.engine.clone(),
@@ -69,7 +67,9 @@ pub(crate) fn start(
         commands: Arc::new(InHouse { owner: owner.clone(), poke: poke.clone() }),
         dir: owner.workspace.layout.root().join("server"),
     };
-    Listening::start(&setting, house, owner.tokens.clone()).map_err(CliError::from)
+    let listening = Listening::start(&setting, house, owner.tokens.clone()).map_err(CliError::from)?;
+    owner.broker.open_door(&listening.url());
+    Ok(listening)
 }
 
 impl From<listen::Error> for CliError {
@@ -90,16 +90,13 @@ impl From<baton_server::access::TokenError> for CliError {
 
 impl Commands for InHouse {
     fn run(&self, call: Call) -> Ran {
-        self.try_run(&call).unwrap_or_else(|error| {
-            let error = CliError::new(Code::Io, "the command cannot be done").cause(error.to_string());
-            Ran { exit: Exit::Unexpected.code(), out: Vec::new(), err: printed(&error) }
-        })
+        in_house::run(&self.owner, &call.words, &call.input, Acting::by_token(&call.who))
     }
 
     fn begin(&self, handed: Handed, done: Done) -> Result<(), Problem> {
-        let Handed { words, streams, is_terminal, caller, .. } = handed;
+        let Handed { words, who, streams, is_terminal, caller } = handed;
         let console = Console::of(streams, is_terminal, Arc::new(caller));
-        let command = Command::in_house(&self.owner, &argv(&[], &words), console, None)
+        let command = Command::in_house(&self.owner, &argv(&[], &words), console, Acting::by_token(&who))
             .and_then(|command| command.expect_remote().map(|()| command));
         let command = command.map_err(|error| problem(&error))?;
         let poked = (self.owner.clone(), self.poke.clone());
@@ -128,49 +125,6 @@ impl Commands for InHouse {
     }
 }
 
-impl InHouse {
-    fn try_run(&self, call: &Call) -> io::Result<Ran> {
-        let [mut stdin, mut stdout, mut stderr] = [kept("in")?, kept("out")?, kept("err")?];
-        stdin.write_all(&call.input)?;
-        stdin.rewind()?;
-        let console = Console::kept(stdin, stdout.try_clone()?, stderr.try_clone()?);
-        let exit = match Command::in_house(&self.owner, &argv(&["--json"], &call.words), console, None) {
-            Ok(command) => command.run(),
-            Err(error) => {
-                return Ok(Ran { exit: error.exit().code(), out: Vec::new(), err: printed(&error) });
-            }
-        };
-        Ok(Ran { exit, out: taken(&mut stdout)?, err: taken(&mut stderr)? })
-    }
-}
-
-fn argv(flags: &[&str], words: &[String]) -> Vec<OsString> {
-    let first = ["baton"].iter().chain(flags).map(OsString::from);
-    first.chain(words.iter().map(OsString::from)).collect()
-}
-
-/// A file that is nowhere.
-fn kept(name: &str) -> io::Result<File> {
-    Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
-}
-
-fn taken(file: &mut File) -> io::Result<Vec<u8>> {
-    file.rewind()?;
-    let mut bytes = Vec::new();
-    let read = file.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match read as u64 > OUTPUT_BYTES_MAX {
-        true => Err(io::Error::other("it prints more than is shown")),
-        false => Ok(bytes),
-    }
-}
-
 fn problem(error: &CliError) -> Problem {
     Problem::of_command(error.exit().code(), &printed(error))
-}
-
-/// An error as `--json` prints it.
-fn printed(error: &CliError) -> Vec<u8> {
-    let mut out = Vec::new();
-    error.print(&mut out, true, crate::ui::color::Paint::plain(), &crate::ui::shell::Place::new(None));
-    out
 }

@@ -55,9 +55,13 @@ mod http_acp;
 #[cfg(test)]
 mod http_mcp;
 #[cfg(test)]
+mod http_relayed;
+#[cfg(test)]
 mod http_remote;
 #[cfg(test)]
 mod http_schema;
+#[cfg(test)]
+mod http_session_tokens;
 #[cfg(test)]
 mod http_stress;
 #[cfg(test)]

@@ -27,7 +27,6 @@ use crate::limits::{
 };
 
 /// A process to be started.
-#[derive(Debug)]
 pub struct Launch {
     /// The program and its arguments, as they are.
     pub words: Vec<String>,
@@ -40,6 +39,13 @@ pub struct Launch {
     pub stderr_copy: Option<RotatingFile>,
     /// Between the request to end and the end.
     pub grace: Duration,
+}
+
+impl std::fmt::Debug for Launch {
+    /// Without its environment, which holds secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launch").field("words", &self.words).field("dir", &self.dir).finish_non_exhaustive()
+    }
 }
 
 /// What a listener hears, in this order and from one thread.

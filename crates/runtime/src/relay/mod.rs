@@ -23,6 +23,6 @@ mod state;
 pub use calls::Answered;
 pub use message::{ERROR_ENDED, ERROR_INTERNAL, Malformed, Message, error};
 pub use reader::{Next, Reader};
-pub use relays::{Listed, NotOpened, Relays};
+pub use relays::{Listed, NotOpened, Patience, Relays};
 pub use ring::{Item, Kind};
 pub use state::{Posted, Relay};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_core::Timestamp;
 use baton_core::ids::{AgentName, SessionId};
@@ -14,6 +14,23 @@ use crate::clock::Clock;
 use crate::limits::{KILLED_WAIT, RELAY_ENDED_KEPT, RELAY_IDLE_MAX, RELAY_LOOK, RELAYS_MAX};
 use crate::session::{Broker, NotBegun};
 
+/// How long relays are kept that nobody uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// One that has ended, for whoever comes later.
+    pub ended: Duration,
+    /// One that nobody follows and nobody speaks to.
+    pub idle: Duration,
+    /// Between two looks at them.
+    pub look: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { ended: RELAY_ENDED_KEPT, idle: RELAY_IDLE_MAX, look: RELAY_LOOK }
+    }
+}
+
 /// All relays.
 #[derive(Debug)]
 pub struct Relays {
@@ -21,6 +38,7 @@ pub struct Relays {
     clock: Arc<dyn Clock>,
     /// Where agents are started.
     cwd: PathBuf,
+    patience: Patience,
     known: Mutex<Known>,
     /// One begins at a time: two clients that come at once get the same one.
     beginning: Mutex<()>,
@@ -59,14 +77,14 @@ pub enum NotOpened {
 }
 
 impl Relays {
-    pub fn new(broker: Arc<Broker>, clock: Arc<dyn Clock>, cwd: PathBuf) -> Arc<Self> {
+    pub fn new(broker: Arc<Broker>, clock: Arc<dyn Clock>, cwd: PathBuf, patience: Patience) -> Arc<Self> {
         let (known, beginning) = (Mutex::default(), Mutex::default());
-        let relays = Arc::new(Relays { broker, clock, cwd, known, beginning });
+        let relays = Arc::new(Relays { broker, clock, cwd, patience, known, beginning });
         let looked_after = Arc::downgrade(&relays);
         // Without it nothing is lost but what nobody uses.
         let _ = std::thread::Builder::new().name("relays".into()).spawn(move || {
             loop {
-                std::thread::park_timeout(RELAY_LOOK);
+                std::thread::park_timeout(patience.look);
                 let Some(relays) = looked_after.upgrade() else { return };
                 relays.let_go_of_unused();
             }
@@ -106,6 +124,9 @@ impl Relays {
         let cwd = self.cwd.canonicalize().unwrap_or_else(|_| self.cwd.clone());
         let (recorded, launch) = self.broker.begin_relayed(agent, &cwd)?;
         let relay = Relay::start(server, agent, spec.waits, self.clock.clone(), recorded, launch);
+        let led = Arc::downgrade(&relay);
+        let stop = move || led.upgrade().iter().for_each(|relay| relay.stop());
+        self.broker.relayed_ends_by(relay.session, Arc::new(stop));
         let mut known = self.known();
         known.relays.insert(server.to_owned(), relay.clone());
         let waiting = std::mem::take(&mut known.waiting);
@@ -196,7 +217,7 @@ impl Relays {
         let unused: Vec<String> = {
             let known = self.known();
             let is_unused = |relay: &Relay| {
-                let most = if relay.is_alive() { RELAY_IDLE_MAX } else { RELAY_ENDED_KEPT };
+                let most = if relay.is_alive() { self.patience.idle } else { self.patience.ended };
                 relay.idle() > most
             };
             known.relays.values().filter(|relay| is_unused(relay)).map(|relay| relay.server.clone()).collect()

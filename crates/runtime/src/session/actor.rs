@@ -163,7 +163,7 @@ impl Handle {
         self.id
     }
 
-    pub fn feed(&self) -> &Feed {
+    pub fn feed(&self) -> &Arc<Feed> {
         &self.feed
     }
 

@@ -6,19 +6,19 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
-use baton_core::session::{
-    ErrorSource, Hook, Rules, SessionEndedData, SessionError, StateKind, ToolsBy, View,
-};
+use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
 
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
+use super::pass::Pass;
 use super::recorder::{Bound, Recorder};
+use super::relayed::Led;
 use super::snapshot::Snapshot;
 use super::spawning::{SESSION_VARIABLE, Surroundings, spawner};
 use super::transcript::Transcript;
@@ -126,15 +126,19 @@ pub struct Live {
 pub struct Broker {
     setting: Setting,
     live: Mutex<Running>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
     itself: Weak<Broker>,
+    /// Where the server listens, if there is one.
+    pub(super) door: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
-struct Running {
+pub(super) struct Running {
     sessions: BTreeMap<SessionId, Live>,
-    /// Those that are led from outside, and where they stand.
-    relayed: BTreeMap<SessionId, (AgentName, StateKind)>,
+    /// Those that are led from outside.
+    pub(super) relayed: BTreeMap<SessionId, Led>,
+    /// What opens the server to those for tasks.
+    pub(super) passes: BTreeMap<SessionId, Pass>,
     /// Begun, and not yet in the list.
     beginning: Vec<AgentName>,
     is_ending: bool,
@@ -143,7 +147,7 @@ struct Running {
 impl Running {
     /// The agent of every session that runs or begins.
     fn agents(&self) -> impl Iterator<Item = &AgentName> {
-        let relayed = self.relayed.values().map(|(agent, _)| agent);
+        let relayed = self.relayed.values().map(|led| &led.agent);
         self.sessions.values().map(|live| &live.agent).chain(relayed).chain(&self.beginning)
     }
 }
@@ -158,6 +162,7 @@ impl Broker {
             live: Mutex::default(),
             changed: Condvar::new(),
             itself: itself.clone(),
+            door: OnceLock::new(),
         })
     }
 
@@ -282,6 +287,9 @@ impl Broker {
         let is_over = Arc::<AtomicBool>::default();
         let over = is_over.clone();
         let handle = Actor::start(start, move |data, view| {
+            if let Some(broker) = itself.upgrade() {
+                broker.revoke(id);
+            }
             // Whatever left its group: what a session started ends with it, before somebody else works in its place.
             end_leftovers(SESSION_VARIABLE, &id.to_string(), LEFTOVERS_GRACE);
             ended(data, view);
@@ -292,7 +300,7 @@ impl Broker {
                 broker.forget(id);
             }
         });
-        let handle = handle.map_err(io)?;
+        let handle = handle.inspect_err(|_| self.revoke(id)).map_err(io)?;
         unfinished.is_begun = true;
         let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
         let mut running = self.running();
@@ -380,26 +388,6 @@ impl Broker {
         self.itself.upgrade()
     }
 
-    /// Where a session stands that is led from outside, while it runs.
-    pub fn relayed(&self, id: SessionId) -> Option<StateKind> {
-        self.running().relayed.get(&id).map(|(_, state)| *state)
-    }
-
-    pub(super) fn add_relayed(&self, id: SessionId, agent: AgentName) {
-        self.running().relayed.insert(id, (agent, StateKind::Starting));
-    }
-
-    pub(super) fn note_relayed(&self, id: SessionId, state: StateKind) {
-        if let Some((_, known)) = self.running().relayed.get_mut(&id) {
-            *known = state;
-        }
-    }
-
-    pub(super) fn remove_relayed(&self, id: SessionId) {
-        self.running().relayed.remove(&id);
-        self.changed.notify_all();
-    }
-
     pub(super) fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {
         let mut running = self.running();
         if running.is_ending {
@@ -423,7 +411,7 @@ impl Broker {
         self.changed.notify_all();
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    pub(super) fn running(&self) -> MutexGuard<'_, Running> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use baton_core::ids::{AgentName, SessionId};
 use baton_core::moment::Ids;
@@ -14,14 +15,15 @@ use baton_core::session::{Reason, SessionEndedData, SessionEvent, StateChanged, 
 use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
-use super::actor::object;
+use super::actor::{object, state_event};
 use super::broker::{Begin, Broker, NotBegun, Setting, Unfinished, mark_live, tmp_of, unmark_live};
+use super::feed::{Channel, Feed};
 use super::recorder::Recorder;
 use super::snapshot::{Process, Snapshot};
 use super::spawning::SESSION_VARIABLE;
 use crate::agent::{Launch, RotatingFile};
 use crate::harness::Drive;
-use crate::limits::LEFTOVERS_GRACE;
+use crate::limits::{KILLED_WAIT, LEFTOVERS_GRACE};
 use crate::process::end_leftovers;
 
 /// A session that is led from outside.
@@ -31,7 +33,28 @@ pub struct Relayed {
     recorder: Recorder,
     snapshot: Snapshot,
     view: View,
+    /// For whoever follows: where it stands, and how it ended.
+    feed: Arc<Feed>,
     is_over: bool,
+}
+
+/// What ends one.
+pub type Stop = Arc<dyn Fn() + Send + Sync>;
+
+/// One that runs, as others know it.
+pub(super) struct Led {
+    pub(super) agent: AgentName,
+    state: StateKind,
+    feed: Arc<Feed>,
+    stop: Option<Stop>,
+    /// Whether somebody has asked for its end, also before anybody could be told.
+    is_stopping: bool,
+}
+
+impl std::fmt::Debug for Led {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Led").field("agent", &self.agent).field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Relayed {
@@ -89,15 +112,75 @@ impl Broker {
             recorder,
             snapshot,
             view: View::default(),
+            feed: Arc::default(),
             is_over: false,
         };
+        self.add_relayed(id, agent.clone(), relayed.feed.clone());
         let fields =
             json!({"agent": agent.as_str(), "harness": spec.harness(), "cwd": cwd.display().to_string()});
         relayed.recorder.note("session.started", object(fields), clock.moment())?;
         relayed.change(StateKind::Starting, Reason::Spawned, None)?;
         unfinished.is_begun = true;
-        self.add_relayed(id, agent.clone());
         Ok((relayed, launch))
+    }
+
+    /// Where a session stands that is led from outside, while it runs.
+    pub fn relayed(&self, id: SessionId) -> Option<StateKind> {
+        self.running().relayed.get(&id).map(|led| led.state)
+    }
+
+    /// What is told of such a session, while it runs. What is said in it is between its clients and it.
+    pub fn relayed_feed(&self, id: SessionId) -> Option<Arc<Feed>> {
+        self.running().relayed.get(&id).map(|led| led.feed.clone())
+    }
+
+    /// Says how such a session is ended.
+    pub fn relayed_ends_by(&self, id: SessionId, stop: Stop) {
+        let asked = self.running().relayed.get_mut(&id).and_then(|led| {
+            let stop = led.stop.insert(stop);
+            led.is_stopping.then(|| stop.clone())
+        });
+        // Not under the lock: what ends it looks at the sessions too.
+        if let Some(stop) = asked {
+            stop();
+        }
+    }
+
+    /// Ends such a session, and waits for that as long as its grace allows. Says whether it is over.
+    pub fn stop_relayed(&self, id: SessionId) -> bool {
+        let stop = self.running().relayed.get_mut(&id).and_then(|led| {
+            led.is_stopping = true;
+            led.stop.clone()
+        });
+        if let Some(stop) = stop {
+            stop();
+        }
+        let until = Instant::now() + self.bounds().stop_grace + LEFTOVERS_GRACE + 2 * KILLED_WAIT;
+        let mut running = self.running();
+        while running.relayed.contains_key(&id) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                return false;
+            }
+            running = self.changed.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn add_relayed(&self, id: SessionId, agent: AgentName, feed: Arc<Feed>) {
+        let led = Led { agent, state: StateKind::Starting, feed, stop: None, is_stopping: false };
+        self.running().relayed.insert(id, led);
+    }
+
+    fn note_relayed(&self, id: SessionId, state: StateKind) {
+        if let Some(led) = self.running().relayed.get_mut(&id) {
+            led.state = state;
+        }
+    }
+
+    fn remove_relayed(&self, id: SessionId) {
+        self.running().relayed.remove(&id);
+        self.changed.notify_all();
     }
 }
 
@@ -144,6 +227,8 @@ impl Relayed {
         let is_closed = is_noted.and_then(|()| self.recorder.close(data.reason.as_str(), clock.moment()));
         // Shown also where the ledger could not be written: it has ended.
         self.save();
+        self.feed.push(Channel::Ended, &serde_json::to_value(data).unwrap_or_default());
+        self.feed.end();
         is_closed
     }
 
@@ -153,7 +238,11 @@ impl Relayed {
         let event = SessionEvent::StateChanged(changed);
         self.view.apply(&event);
         self.broker.note_relayed(self.snapshot.id, to);
-        self.recorder.record(&[Stated { id: Ids::new(moment).event(), at: moment.now, event }])
+        let (id, at) = (Ids::new(moment).event(), moment.now);
+        let told = state_event(self.snapshot.id, &id.to_string(), at, &event);
+        self.recorder.record(&[Stated { id, at, event }])?;
+        self.feed.push(Channel::State, &told);
+        Ok(())
     }
 
     fn save(&self) {

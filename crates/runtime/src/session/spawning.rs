@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tools::{Definition, ToolRunner, definitions};
-use baton_core::ids::SessionId;
+use baton_core::ids::{AgentName, SessionId};
 
 use super::actor::Spawn;
 use super::broker::{Begin, Broker};
@@ -41,6 +41,14 @@ pub struct Surroundings {
 impl std::fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// A variable that the processes of an agent have, of the configuration or passed on.
+    pub fn variable_of(&self, agent: &AgentName, name: &str) -> Option<String> {
+        let own = &self.setting().surroundings.variable;
+        self.agents().get(agent)?.environment(&**own).remove(name)
     }
 }
 
@@ -80,6 +88,10 @@ pub(super) fn spawner(
     let mut env: BTreeMap<String, String> = spec.environment(&*surroundings.variable);
     // Whoever started this Baton may itself be an agent of one: none of that is passed on.
     env.extend(surroundings.binding(id, begin));
+    // Into its environment alone: what its tools are told of their surroundings stands in messages, which are kept.
+    if !matches!(spec.drive, Drive::Llm { .. }) {
+        env.extend(broker.issue(id, begin));
+    }
     let stderr = dir.join("stderr.log");
     let (cwd, lines) = (begin.cwd.clone(), setting.bounds.stderr_lines);
     let grace = setting.bounds.stop_grace.min(spec.waits.exit);

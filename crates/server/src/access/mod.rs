@@ -8,6 +8,8 @@ pub(crate) use tokens::presented;
 pub use origin::{Hosts, is_cross_site};
 pub use tokens::{Entry, Error as TokenError, NewToken, Tokens, login_cookie};
 
+use baton_runtime::session::Pass;
+
 use crate::house::Bound;
 
 /// What a token opens.
@@ -54,8 +56,10 @@ pub enum Needs {
     Look,
     /// To look at everything, which agents do not.
     LookAtAll,
-    /// To work on tasks: a person, or an agent for itself.
+    /// To work on tasks: a person, or an agent for itself; a session as long as it holds its task.
     Work,
+    /// Tools, each of which says by itself what it needs: a person, or an agent for itself.
+    Tools,
     /// A person.
     Operate,
     /// A person, or CI.
@@ -70,7 +74,7 @@ impl Needs {
             Needs::Nothing | Needs::Token => true,
             Needs::Look => matches!(scope, Admin | Operator | Agent | Viewer | Ci),
             Needs::LookAtAll => matches!(scope, Admin | Operator | Viewer | Ci),
-            Needs::Work => matches!(scope, Admin | Operator | Agent),
+            Needs::Work | Needs::Tools => matches!(scope, Admin | Operator | Agent),
             Needs::Operate => matches!(scope, Admin | Operator),
             Needs::ReportCi => matches!(scope, Admin | Operator | Ci),
         }
@@ -90,4 +94,14 @@ pub struct Who {
     pub token: String,
     /// The agent, where the scope is one's.
     pub bound: Option<Bound>,
+}
+
+impl Who {
+    /// A session, by the pass that was made for it.
+    pub fn of_session(pass: Pass) -> Who {
+        let Pass { session, agent, bound, .. } = pass;
+        let (task, fence) = (Some(bound.task), Some(bound.fence));
+        let bound = Bound { agent, session: Some(session), task, fence };
+        Who { scope: Scope::Agent, token: session.to_string(), bound: Some(bound) }
+    }
 }

@@ -192,7 +192,9 @@ impl Tokens {
         Ok(found.filter(|entry| entry.expires_at.is_none_or(|at| at > now)).and_then(|entry| {
             let scope = entry.scope()?;
             let bound = match (scope, entry.agent) {
-                (Scope::Agent, Some(agent)) => Some(Bound { agent, session: None, task: entry.task }),
+                (Scope::Agent, Some(agent)) => {
+                    Some(Bound { agent, session: None, task: entry.task, fence: None })
+                }
                 (Scope::Agent, None) => return None,
                 _ => None,
             };

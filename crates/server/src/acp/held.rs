@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::api::streams::ended;
 use crate::asked::{Answer, Asked};
-use crate::limits::{HEARTBEAT, HELD_HEAD, TOLD_WAIT};
+use crate::limits::TOLD_WAIT;
 use crate::problem::Problem;
 
 /// Where the answer comes from.
@@ -47,14 +47,15 @@ pub(super) async fn answer(
 ) -> Answer {
     let ending = asked.server.ending.clone();
     let mut held = Held { relay, answering, ending, id, is_first, since: Instant::now() };
-    match timeout_at(held.since + HELD_HEAD, held.settle()).await {
+    let patience = asked.server.patience;
+    match timeout_at(held.since + patience.held_head, held.settle()).await {
         Ok(Settled::Answer(text)) => Ok(json(Body::from(text.to_string()))),
         Ok(Settled::Late(why)) if is_first => Err(Problem::no_answer(why)),
         Ok(Settled::Late(why)) => Ok(json(Body::from(held.failure(&why)))),
         Err(_) => {
-            let pieces = futures::stream::unfold(Some(held), |held| async move {
+            let pieces = futures::stream::unfold(Some(held), move |held| async move {
                 let mut held = held?;
-                match timeout(HEARTBEAT, held.settle()).await {
+                match timeout(patience.held_blank, held.settle()).await {
                     Err(_) => Some((Ok::<_, std::convert::Infallible>(Bytes::from_static(b" ")), Some(held))),
                     Ok(Settled::Answer(text)) => Some((Ok(Bytes::from(text.to_string())), None)),
                     Ok(Settled::Late(why)) => Some((Ok(Bytes::from(held.failure(&why))), None)),

@@ -10,6 +10,8 @@ use std::time::Instant;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use baton_core::ids::SessionId;
+use baton_runtime::session::Broker;
 use baton_store::clock;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf};
@@ -30,7 +32,7 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/mcp",
         name: "speakMcp",
         summary: "One message of the Model Context Protocol. `initialize` begins a conversation, which Mcp-Session-Id names from then on.",
-        needs: Needs::Work,
+        needs: Needs::Tools,
         query: &[],
         takes: Takes::Json(Shape::JsonRpc),
         gives: Gives::Json(StatusCode::OK, Shape::JsonRpc),
@@ -41,7 +43,7 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/mcp",
         name: "endMcp",
         summary: "Ends a conversation of the Model Context Protocol.",
-        needs: Needs::Work,
+        needs: Needs::Tools,
         query: &[],
         takes: Takes::Nothing,
         gives: Gives::Empty,
@@ -60,6 +62,8 @@ pub struct Conversations(Mutex<BTreeMap<String, Arc<Conversation>>>);
 struct Conversation {
     /// The token that began it: nobody else's.
     token: String,
+    /// The session whose token that is: it ends with it.
+    session: Option<SessionId>,
     /// Lines for the tool server. It ends with the last of these.
     lines: mpsc::Sender<String>,
     waiting: Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>,
@@ -81,10 +85,13 @@ impl Conversations {
         Ok(found)
     }
 
-    /// Adds one, for which the idlest goes where there are too many.
-    fn add(&self, conversation: Arc<Conversation>) -> Result<String, Problem> {
+    /// Adds one. Those that nobody can speak in any more make room.
+    fn add(&self, conversation: Arc<Conversation>, broker: &Broker) -> Result<String, Problem> {
         let mut all = lock(&self.0);
-        all.retain(|_, known| lock(&known.used).elapsed() < MCP_IDLE);
+        all.retain(|_, known| {
+            let is_over = known.session.is_some_and(|session| !broker.has_pass(session));
+            !is_over && lock(&known.used).elapsed() < MCP_IDLE
+        });
         if all.len() >= MCP_CONVERSATIONS_MAX {
             return Err(Problem::overloaded(format!(
                 "{MCP_CONVERSATIONS_MAX} conversations are going on already"
@@ -106,7 +113,7 @@ async fn speak(mut asked: Asked) -> Answer {
     let (conversation, began) = match method {
         Some("initialize") => {
             let conversation = begin(&asked.server, &who)?;
-            let id = asked.server.mcp.add(conversation.clone())?;
+            let id = asked.server.mcp.add(conversation.clone(), &asked.server.house.broker)?;
             (conversation, Some(id))
         }
         _ => (asked.server.mcp.get(&asked.headers, &who)?, None),
@@ -179,7 +186,8 @@ fn begin(server: &Arc<Server>, who: &Who) -> Result<Arc<Conversation>, Problem> 
     let waiting: Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>> = Arc::default();
     tokio::spawn(hear(read, waiting.clone()));
     let (token, used) = (who.token.clone(), Mutex::new(Instant::now()));
-    Ok(Arc::new(Conversation { token, lines, waiting, used }))
+    let session = who.bound.as_ref().and_then(|bound| bound.session);
+    Ok(Arc::new(Conversation { token, session, lines, waiting, used }))
 }
 
 /// Hands answers to whoever waits for them. When the tool server has gone, nobody waits any more.

@@ -1,11 +1,12 @@
 //! Sessions: begun, spoken to, answered, ended and followed. What changes one is a command; its stream comes from where it is made.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use baton_core::ids::SessionId;
-use baton_runtime::session::{Channel, Handle, Next, Snapshot, state_events};
+use baton_runtime::session::{Channel, Feed, Next, Snapshot, state_events};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -208,7 +209,7 @@ async fn retry_hook(asked: Asked) -> Answer {
 
 /// Who follows a session, and where.
 struct Reader {
-    handle: Handle,
+    feed: Arc<Feed>,
     ending: watch::Receiver<bool>,
     position: u64,
     heard: Instant,
@@ -219,21 +220,15 @@ async fn follow(asked: Asked) -> Answer {
     sse::expect_accepted(&asked.headers)?;
     let id = id(&asked)?;
     let position = sse::last_event_id(&asked.headers)?.unwrap_or(0);
-    if asked.server.house.broker.relayed(id).is_some() {
-        let what = format!("session {id} is led by clients of its own: follow it there, GET /v1/acp/NAME");
-        return Err(Problem::of_exit(4, "A003", what).hint("baton explain A003"));
-    }
-    let Some(live) = asked.server.house.broker.get(id) else {
+    let broker = &asked.server.house.broker;
+    let feed = broker.get(id).map(|live| live.handle.feed().clone());
+    // Of one that is led by clients of its own: where it stands, and its end. Its words are with them.
+    let Some(feed) = feed.or_else(|| broker.relayed_feed(id)) else {
         let told = asked.apart(move |server| told_of(server, id, position)).await?;
         return Ok(sse::response(futures::stream::iter([Ok(Bytes::from(told))])));
     };
-    let reader = Reader {
-        handle: live.handle,
-        ending: asked.server.ending.clone(),
-        position,
-        heard: Instant::now(),
-        is_over: false,
-    };
+    let reader =
+        Reader { feed, ending: asked.server.ending.clone(), position, heard: Instant::now(), is_over: false };
     Ok(sse::response(futures::stream::unfold(reader, |mut reader| async move {
         let chunk = reader.next().await?;
         Some((Ok(Bytes::from(chunk)), reader))
@@ -267,7 +262,7 @@ impl Reader {
             return None;
         }
         let mut out = String::new();
-        let (feed, position) = (self.handle.feed(), self.position);
+        let (feed, position) = (&self.feed, self.position);
         let next = tokio::select! {
             next = poll_fn(|cx| feed.poll_after(position, cx)) => next,
             () = ended(&mut self.ending) => {

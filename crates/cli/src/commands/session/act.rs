@@ -4,10 +4,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
+use baton_core::ids::SessionId;
 use baton_core::session::{Answer, EndReason, PermissionKind, RunStatus, StateKind};
 use baton_runtime::session::{Ask, Begin, Live};
 use serde_json::json;
 
+use super::led::Led;
 use super::show::{Seen, print, retryable};
 use super::{board, owner, running};
 use crate::commands::Ended;
@@ -128,6 +130,9 @@ pub(super) fn send(ctx: &Context, ui: &mut Ui, args: &SessionSend) -> Ended {
 }
 
 pub(super) fn stop(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+    if let Some(led) = Led::find(ctx, ui, &one.session)? {
+        return led.stop(ctx, ui);
+    }
     let (owner, live) = running(ctx, ui, &one.session)?;
     let attempt = live.bound.as_ref().and_then(|bound| owner.crew.attempt(&bound.task));
     match attempt.filter(|attempt| attempt.session() == live.handle.id()) {
@@ -266,6 +271,9 @@ pub(super) fn ask(ctx: &Context, ui: &mut Ui, args: &SessionAsk) -> Ended {
 pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
     let stdin = ctx.stdin()?;
     let is_terminal = stdin.is_terminal();
+    if let Some(led) = Led::find(ctx, ui, &one.session)? {
+        return led.attach(ctx, ui);
+    }
     let (_, live) = running(ctx, ui, &one.session)?;
     let answers = if is_terminal { Answers::of_person(stdin) } else { Answers::Others };
     let id = live.handle.id();
@@ -278,6 +286,11 @@ pub(super) fn attach(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
         Ok(())
     };
     follow(&mut follower, ui)?;
+    end_of(ctx, ui, id)
+}
+
+/// Says how a session ended that was followed, if it has.
+pub(super) fn end_of(ctx: &Context, ui: &mut Ui, id: SessionId) -> Ended {
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &id.to_string())?;
     let stopped = Stopped::on(&board(ctx), &snapshot);
     let Some(data) = snapshot.ended else { return Ok(Exit::Ok) };

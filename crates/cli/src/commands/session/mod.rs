@@ -1,6 +1,7 @@
 //! `baton session …`: what is asked of sessions. They live in the process that owns the data directory, so that is where these commands are done.
 
 mod act;
+mod led;
 mod show;
 mod transcript;
 
@@ -51,8 +52,9 @@ fn running(ctx: &Context, ui: &Ui, word: &str) -> Result<(Arc<Owner>, Live), Sto
     let owner = owner(ctx, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), word)?;
     if owner.as_ref().is_some_and(|owner| owner.broker.relayed(snapshot.id).is_some()) {
-        let what = format!("session {} is led by clients of its own: GET /v1/acp lists it", snapshot.id);
-        return Err(CliError::new(Code::SessionRefused, what).hint("baton explain A003").into());
+        let what = format!("session {} is led by clients of its own, who alone speak to it", snapshot.id);
+        let error = CliError::new(Code::SessionRefused, what);
+        return Err(error.cause("GET /v1/acp says under which name").hint("baton explain A003").into());
     }
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id).map(|live| (owner, live)));
     match live {
