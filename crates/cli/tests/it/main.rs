@@ -95,6 +95,8 @@ mod real_agents;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]
+mod reviews;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod saves;
