@@ -55,6 +55,8 @@ mod http_acp;
 #[cfg(test)]
 mod http_mcp;
 #[cfg(test)]
+mod http_mcp_client;
+#[cfg(test)]
 mod http_remote;
 #[cfg(test)]
 mod http_schema;
