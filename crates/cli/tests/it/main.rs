@@ -111,6 +111,8 @@ mod session_pages;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod shutdown;
+#[cfg(test)]
 mod spans;
 #[cfg(test)]
 mod support;

@@ -28,6 +28,8 @@ pub enum Fault {
     InTheWay(#[from] InTheWay),
     #[error("the ledger moved on again and again while this was decided")]
     Busy,
+    #[error("Baton ends, and gives out no more tasks")]
+    Ending,
 }
 
 impl Fault {

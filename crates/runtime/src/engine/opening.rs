@@ -125,6 +125,7 @@ impl Engine {
             told: BTreeSet::new(),
             unfinished: BTreeMap::new(),
             is_after_crash: is_unclean,
+            is_ending: false,
         };
         let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };
         let mut state = engine.lock();

@@ -460,7 +460,7 @@ fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), F
             state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));
             Ok(())
         }
-        Fault::Append(_) | Fault::Busy => Err(fault),
+        Fault::Append(_) | Fault::Busy | Fault::Ending => Err(fault),
     }
 }
 
