@@ -63,6 +63,8 @@ mod http_schema;
 #[cfg(test)]
 mod http_stress;
 #[cfg(test)]
+mod http_tls;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod leases;
