@@ -71,6 +71,25 @@ pub(crate) enum Trace {
     ///   baton trace checkpoint > kept.txt
     #[command(verbatim_doc_comment)]
     Checkpoint(TraceCheckpoint),
+    /// Review a proposal or an intent of a trace as a critic
+    ///
+    /// Signed with the operator's key. Approving says `approved`; blocking says
+    /// `rejected` of a proposal, `blocked` of an intent. The reason is its rationale.
+    ///
+    /// Example:
+    ///   baton trace review trc_0192f0c1 prop-1 approve --reason "small and tested"
+    ///   baton trace review trc_0192f0c1 intent-7 block --reason "it deletes data"
+    #[command(verbatim_doc_comment)]
+    Review(TraceReview),
+    /// Abort the work of a trace, which ends it
+    ///
+    /// Whoever aborts must have seen the last event. With --seen that is the one named,
+    /// and if the trace has moved on since, nothing is recorded.
+    ///
+    /// Example:
+    ///   baton trace abort trc_0192f0c1 --reason "superseded"
+    #[command(verbatim_doc_comment)]
+    Abort(TraceAbort),
     /// End a trace: nothing can be appended to it afterwards
     ///
     /// Example:
@@ -153,4 +172,47 @@ pub(crate) struct TraceClose {
     /// Say why the trace ends
     #[arg(long, value_name = "REASON")]
     pub(crate) reason: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceReview {
+    #[command(flatten)]
+    pub(crate) id: TraceId,
+    /// Name what is reviewed: the proposal_id or the intent_id of an event of the trace
+    #[arg(value_name = "PROPOSAL|INTENT")]
+    pub(crate) subject: String,
+    /// Say what is thought of it
+    #[arg(value_name = "VERDICT")]
+    pub(crate) verdict: Verdict,
+    /// Say why
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: String,
+}
+
+/// What a person says of a proposal or of an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Verdict {
+    Approve,
+    Block,
+}
+
+impl Verdict {
+    pub(crate) fn done(self) -> &'static str {
+        match self {
+            Verdict::Approve => "approved",
+            Verdict::Block => "blocked",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceAbort {
+    #[command(flatten)]
+    pub(crate) id: TraceId,
+    /// Say why
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: String,
+    /// Refuse if this is not the number of the trace's last event any more [default: whatever it is]
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) seen: Option<u64>,
 }

@@ -143,3 +143,6 @@ pub const MCP_CALL_WAIT: Duration = Duration::from_secs(11 * 60);
 
 /// What is told of a session that is over, at most; all of it is in the ledger.
 pub const OVER_BYTES_MAX: usize = 16 << 20;
+
+/// Characters of the id that a proposal or an intent was given by whoever made it.
+pub const SUBJECT_CHARS_MAX: usize = 256;

@@ -19,6 +19,7 @@ use baton_runtime::relay::Relays;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
+use rustls::pki_types::pem;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -150,21 +151,39 @@ fn bind(setting: &Setting) -> Result<std::net::TcpListener, Error> {
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
-    use rustls::pki_types::pem::PemObject as _;
+    use pem::PemObject as _;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     let bad = |path: &PathBuf, why: String| Error::Certificate { path: path.clone(), why };
     let certs = CertificateDer::pem_file_iter(&tls.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| bad(&tls.cert, error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| bad(&tls.key, error.to_string()))?;
+        .map_err(|error| bad(&tls.cert, unread(error, "certificate")))?;
+    if certs.is_empty() {
+        return Err(bad(&tls.cert, unread(pem::Error::NoItemsFound, "certificate")));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key);
+    let key = key.map_err(|error| bad(&tls.key, unread(error, "private key")))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(&tls.cert, error.to_string()))?
         .with_no_client_auth()
         .with_single_cert(certs, key)
-        .map_err(|error| bad(&tls.cert, error.to_string()))?;
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                bad(&tls.key, format!("this is not the key of the certificate in {}", tls.cert.display()))
+            }
+            error => bad(&tls.cert, error.to_string()),
+        })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Why a file of a certificate is none.
+fn unread(error: pem::Error, what: &str) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => format!("it holds no {what} in PEM form"),
+        error => format!("it holds no {what} that reads: {error}"),
+    }
 }
 
 /// How many connections there is room for.

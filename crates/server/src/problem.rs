@@ -69,7 +69,7 @@ impl Problem {
             ("U003", _) => StatusCode::PAYLOAD_TOO_LARGE,
             ("A005", _) => StatusCode::FORBIDDEN,
             ("L010", _) => StatusCode::INSUFFICIENT_STORAGE,
-            ("T015", _) => StatusCode::SERVICE_UNAVAILABLE,
+            ("T015" | "W016", _) => StatusCode::SERVICE_UNAVAILABLE,
             (_, 2) => StatusCode::BAD_REQUEST,
             (_, 3) => StatusCode::NOT_FOUND,
             (_, 4 | 7 | 8) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -93,7 +93,7 @@ pub enum Gives {
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
     use crate::acp;
-    use crate::api::{agents, commands, health, mcp, page, sessions, streams, tasks, traces, work};
+    use crate::api::{agents, commands, health, mcp, page, reviews, sessions, streams, tasks, traces, work};
     let families = [
         health::ROUTES,
         page::ROUTES,
@@ -101,6 +101,7 @@ pub fn all() -> Vec<&'static Route> {
         work::ROUTES,
         sessions::ROUTES,
         traces::ROUTES,
+        reviews::ROUTES,
         streams::ROUTES,
         agents::ROUTES,
         commands::ROUTES,

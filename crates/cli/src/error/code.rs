@@ -79,6 +79,7 @@ codes! {
     NoPosition "L034" NotFound,
     OtherHistory "L035" VerificationFailed,
     NotEmpty "L036" Refused,
+    NoSubject "L037" NotFound,
     OutcomeUnknown "S001" Unexpected,
     OtherVersion "S002" Conflict,
     NotServed "S003" Refused,

@@ -21,6 +21,7 @@ impl From<Fault> for CliError {
             }
             Fault::InTheWay(found) => CliError::in_the_way(Code::TaskFiles, &found),
             Fault::Busy | Fault::Changed { .. } => CliError::new(Code::Busy, fault.to_string()),
+            Fault::Ending => CliError::new(Code::ServerEnds, fault.to_string()).hint("baton serve"),
         }
     }
 }

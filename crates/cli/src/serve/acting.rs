@@ -101,7 +101,12 @@ impl Acting {
             Some(Command::Trace(command)) => match command {
                 Trace::Ls | Trace::Show(_) | Trace::Prove(_) => true,
                 Trace::Append(args) => args.agent.as_ref().is_some_and(is_own),
-                Trace::New(_) | Trace::Export(_) | Trace::Checkpoint(_) | Trace::Close(_) => false,
+                Trace::New(_)
+                | Trace::Export(_)
+                | Trace::Checkpoint(_)
+                | Trace::Review(_)
+                | Trace::Abort(_)
+                | Trace::Close(_) => false,
             },
             Some(Command::Session(command)) => match command {
                 Session::Ls(_) | Session::Show(_) => true,

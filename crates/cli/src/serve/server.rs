@@ -114,6 +114,8 @@ impl Server {
                 }
             }
         }
+        // What is under way is finished, and nothing new begins: who is given a task now would lose it in a moment.
+        self.owner.engine.end_claims();
         // Whoever comes now finds nobody, and waits for the lock.
         drop(self.listening);
         active.wait_for_none(Duration::from_millis(DRAIN_MS_MAX));

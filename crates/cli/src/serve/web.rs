@@ -75,7 +75,7 @@ pub(crate) fn start(
 impl From<listen::Error> for CliError {
     fn from(error: listen::Error) -> Self {
         let hint = match &error {
-            listen::Error::Exposed(_) => "baton explain W018",
+            listen::Error::Exposed(_) | listen::Error::Certificate { .. } => "baton explain W018",
             _ => "baton serve --listen 127.0.0.1:0",
         };
         CliError::new(Code::Listen, error.to_string()).hint(hint)

@@ -48,6 +48,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/v1/traces", "ao"),
     ("GET", "/v1/traces/{id}", "aovc"),
     ("POST", "/v1/traces/{id}/events", "ao"),
+    ("POST", "/v1/traces/{id}/reviews", "ao"),
+    ("POST", "/v1/traces/{id}/abort", "ao"),
     ("POST", "/v1/traces/{id}/verify", "aovc"),
     ("POST", "/v1/verify", "aovc"),
     ("GET", "/v1/traces/{id}/bundle", "aovc"),

@@ -53,7 +53,11 @@ mod http_access;
 #[cfg(test)]
 mod http_acp;
 #[cfg(test)]
+mod http_gap;
+#[cfg(test)]
 mod http_mcp;
+#[cfg(test)]
+mod http_mcp_client;
 #[cfg(test)]
 mod http_relayed;
 #[cfg(test)]
@@ -64,6 +68,8 @@ mod http_schema;
 mod http_session_tokens;
 #[cfg(test)]
 mod http_stress;
+#[cfg(test)]
+mod http_tls;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
@@ -99,6 +105,8 @@ mod real_agents;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]
+mod reviews;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod saves;
@@ -110,6 +118,8 @@ mod serve_tasks;
 mod session_pages;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod shutdown;
 #[cfg(test)]
 mod spans;
 #[cfg(test)]

@@ -143,6 +143,11 @@ impl Engine {
         self.grant(&Wish::Ci(verdict.clone()), by)
     }
 
+    /// Gives out no more tasks, from the moment on that this returns. What was given out goes on.
+    pub fn end_claims(&self) {
+        self.lock().is_ending = true;
+    }
+
     /// Gives a task to an agent. `ttl_ms` is how long, where the configuration's default is not wanted.
     pub fn claim(
         &self,
@@ -164,6 +169,9 @@ impl Engine {
         moment: Option<Moment>,
     ) -> Result<Claimed, Fault> {
         let mut state = self.ready_for(task)?;
+        if state.is_ending {
+            return Err(Fault::Ending);
+        }
         let moment = moment.unwrap_or_else(|| self.ground.clock.moment());
         let lease = state.board.get(task).and_then(|task| task.lease.as_ref());
         if lease.is_some_and(|lease| lease.is_over(moment.now, self.beaten_until(&state, task))) {

@@ -31,6 +31,8 @@ pub enum Fault {
     Changed { task: TaskId, rev: u64 },
     #[error("the ledger moved on again and again while this was decided")]
     Busy,
+    #[error("Baton ends, and gives out no more tasks")]
+    Ending,
 }
 
 impl Fault {

@@ -136,6 +136,8 @@ struct State {
     unfinished: BTreeMap<TaskId, Timestamp>,
     /// Whether files are looked at that a crash may have left: what is missing was not deleted by anyone.
     is_after_crash: bool,
+    /// Whether Baton ends, and nobody is given anything any more.
+    is_ending: bool,
 }
 
 /// A transition. Whether somebody should be told of it, [`Status::is_notable`] says.

@@ -40,9 +40,14 @@ impl OperatorKey for KeyStore {
             return Ok((Arc::new(self.load(registered.public.id())?), registered));
         }
         let key = self.create()?;
-        registry::bind(journal, ledger_key, &name, key.public(), &[Role::Operator])?;
+        // A person who reviews does so as a critic.
+        match registry::bind(journal, ledger_key, &name, key.public(), &[Role::Operator, Role::Critic]) {
+            // Somebody else made one in the same moment: that is the one.
+            Ok(_) | Err(registry::Error::HasKey { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let registered = registry::agent_key(journal, &name)?.ok_or(registry::Error::NoKey(name))?;
-        Ok((Arc::new(key), registered))
+        Ok((Arc::new(self.load(registered.public.id())?), registered))
     }
 }
 
@@ -121,6 +126,7 @@ impl Engine {
             told: BTreeSet::new(),
             unfinished: BTreeMap::new(),
             is_after_crash: is_unclean,
+            is_ending: false,
         };
         let engine = Engine { ground, files, settings, turn: Mutex::default(), state: Mutex::new(state) };
         let mut state = engine.lock();

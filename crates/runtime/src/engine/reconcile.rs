@@ -461,7 +461,7 @@ fn go_on(state: &mut State, what: &str, done: Result<(), Fault>) -> Result<(), F
             state.notices.push(format!("{what}: what its files say could not be taken in: {fault}"));
             Ok(())
         }
-        Fault::Append(_) | Fault::Busy | Fault::Changed { .. } => Err(fault),
+        Fault::Append(_) | Fault::Busy | Fault::Changed { .. } | Fault::Ending => Err(fault),
     }
 }
 

@@ -259,8 +259,10 @@ impl Dispatcher for Arc<Crew> {
         let _turn = self.turn();
         match self.begin(&assignment.task, &assignment.agent) {
             Ok(_) => Ok(true),
-            // Somebody was quicker, or it changed meanwhile: the next round sees it as it is.
-            Err(NotStarted::Fault(Fault::Refused(_)) | NotStarted::Occupied { .. }) => Ok(false),
+            // Somebody was quicker, or it changed meanwhile: the next round sees it as it is. At the end there is none.
+            Err(NotStarted::Fault(Fault::Refused(_) | Fault::Ending) | NotStarted::Occupied { .. }) => {
+                Ok(false)
+            }
             Err(NotStarted::Fault(fault)) => Err(fault),
             Err(why) => {
                 if let NotStarted::Worktree { task, .. } = &why {

@@ -5,6 +5,7 @@ pub mod commands;
 pub mod health;
 pub mod mcp;
 pub mod page;
+pub mod reviews;
 pub mod sessions;
 pub mod streams;
 pub mod tasks;

@@ -184,7 +184,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// The trace that the path names.
-fn id(asked: &Asked) -> Result<TraceId, Problem> {
+pub(super) fn id(asked: &Asked) -> Result<TraceId, Problem> {
     let text = asked.part("id");
     text.parse().map_err(|_| no_trace(&shown(text)))
 }

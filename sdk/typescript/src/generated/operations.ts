@@ -1,7 +1,7 @@
 // Made by scripts/generate.mjs from docs/reference/openapi.json. Not to be edited.
 
 import type { Arguments, Bytes, CallOptions, Operation } from "../call.js";
-import type { Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, Runs, SendInputBody, Sent, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, Tasks, Trace, TraceOpened, Traces } from "../types.js";
+import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, Tasks, Trace, TraceOpened, Traces } from "../types.js";
 
 /** Every operation of the interface, by its name. */
 export const OPERATIONS = {
@@ -46,8 +46,10 @@ export const OPERATIONS = {
   listTraces: { id: "listTraces", method: "GET", path: "/v1/traces", body: "none", answer: "json" },
   openTrace: { id: "openTrace", method: "POST", path: "/v1/traces", body: "json", answer: "json" },
   getTrace: { id: "getTrace", method: "GET", path: "/v1/traces/{id}", body: "none", answer: "json" },
+  abortTrace: { id: "abortTrace", method: "POST", path: "/v1/traces/{id}/abort", body: "json", answer: "json" },
   exportTrace: { id: "exportTrace", method: "GET", path: "/v1/traces/{id}/bundle", body: "none", answer: "bytes" },
   appendEvents: { id: "appendEvents", method: "POST", path: "/v1/traces/{id}/events", body: "json", answer: "json" },
+  reviewTrace: { id: "reviewTrace", method: "POST", path: "/v1/traces/{id}/reviews", body: "json", answer: "json" },
   verifyTrace: { id: "verifyTrace", method: "POST", path: "/v1/traces/{id}/verify", body: "empty", answer: "json" },
   verifyBundle: { id: "verifyBundle", method: "POST", path: "/v1/verify", body: "bytes", answer: "json" },
 } as const satisfies { readonly [id: string]: Operation };
@@ -252,6 +254,11 @@ export abstract class Operations {
     return this.call<Trace>(OPERATIONS.getTrace, { path: [id], query: { ...query } }, options);
   }
 
+  /** Aborts the work of a trace and closes it, with the operator's key. */
+  abortTrace(id: string, body: AbortTraceBody, options: CallOptions = {}): Promise<Appended> {
+    return this.call<Appended>(OPERATIONS.abortTrace, { path: [id], body }, options);
+  }
+
   /** A trace with everything that it takes to verify it offline. */
   exportTrace(id: string, query: ExportTraceQuery = {}, options: CallOptions = {}): Promise<Uint8Array> {
     return this.call<Uint8Array>(OPERATIONS.exportTrace, { path: [id], query: { ...query } }, options);
@@ -260,6 +267,11 @@ export abstract class Operations {
   /** Appends one event, or several as one decision: {type, payload, artifacts?, seen?}. */
   appendEvents(id: string, body: Offered, query: AppendEventsQuery, options: CallOptions = {}): Promise<Appended> {
     return this.call<Appended>(OPERATIONS.appendEvents, { path: [id], body, query: { ...query } }, options);
+  }
+
+  /** Reviews a proposal or an intent of a trace, as a critic, with the operator's key. */
+  reviewTrace(id: string, body: ReviewTraceBody, options: CallOptions = {}): Promise<Appended> {
+    return this.call<Appended>(OPERATIONS.reviewTrace, { path: [id], body }, options);
   }
 
   /** Verifies a trace of this ledger. A verdict of fail is an answer, too. */

@@ -455,6 +455,14 @@ export interface GetTraceQuery {
   limit?: number;
 }
 
+/** What `abortTrace` takes. */
+export interface AbortTraceBody {
+  /** Why, in a few words. */
+  reason: string;
+  /** The number of the last event that was seen; where the trace has moved on, it is not aborted. */
+  seen?: number;
+}
+
 /** What `exportTrace` may be asked for. */
 export interface ExportTraceQuery {
   /** Whether artifacts come along; true, if nothing is said. */
@@ -467,4 +475,14 @@ export interface AppendEventsQuery {
   agent: string;
   /** In which role. */
   role?: "planner" | "executor" | "critic" | "auditor" | "operator";
+}
+
+/** What `reviewTrace` takes. */
+export interface ReviewTraceBody {
+  /** The proposal_id or the intent_id. */
+  id: string;
+  /** Why, in a few words. */
+  reason: string;
+  /** What is thought of it. */
+  verdict: "approve" | "block";
 }

@@ -1,6 +1,7 @@
 //! `baton trace new` and `baton trace close`: the beginning and the end of a trace, both signed by the ledger.
 
 use baton_core::TraceId;
+use baton_core::task::Board;
 use serde_json::json;
 
 use super::receipts_json;
@@ -34,15 +35,7 @@ pub(super) fn close(ctx: &Context, ui: &mut Ui, args: &TraceClose) -> Ended {
     expect_length("the reason", &args.reason, REASON_CHARS_MAX)?;
     let read = ctx.board()?;
     let trace = ids::trace(&read.visit.reader, &args.id.trace)?;
-    if trace == TraceId::Ledger {
-        let error = CliError::new(Code::Reserved, "the trace `ledger` is never closed");
-        return Err(error.hint("baton trace ls").into());
-    }
-    if let Some(task) = read.board.of_trace(trace) {
-        let what = format!("this is the trace of {}, and ends with it", task.id);
-        let hint = format!("baton task move {} cancelled --reason \"…\"", task.id);
-        return Err(CliError::new(Code::Reserved, what).hint(hint).into());
-    }
+    expect_own_end(&read.board, trace)?;
     let writing = ctx.write(ui)?;
     let receipt = writing.close_trace(trace, &args.reason)?;
     if ui.json {
@@ -53,6 +46,18 @@ pub(super) fn close(ctx: &Context, ui: &mut Ui, args: &TraceClose) -> Ended {
     ui.flush()?;
     writing.close(ui)?;
     Ok(Exit::Ok)
+}
+
+/// Refuses to end by hand what never ends, or ends with its task.
+pub(super) fn expect_own_end(board: &Board, trace: TraceId) -> Result<(), CliError> {
+    if trace == TraceId::Ledger {
+        let error = CliError::new(Code::Reserved, "the trace `ledger` is never closed");
+        return Err(error.hint("baton trace ls"));
+    }
+    let Some(task) = board.of_trace(trace) else { return Ok(()) };
+    let what = format!("this is the trace of {}, and ends with it", task.id);
+    let hint = format!("baton task move {} cancelled --reason \"…\"", task.id);
+    Err(CliError::new(Code::Reserved, what).hint(hint))
 }
 
 /// Refuses text that is empty or longer than a line of it should be.

@@ -4,6 +4,7 @@ mod append;
 mod change;
 mod cite;
 mod export;
+mod judge;
 mod list;
 mod prove;
 mod show;
@@ -29,6 +30,8 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Trace) -> Ended {
         Trace::Prove(args) => prove::run(ctx, ui, &args),
         Trace::Export(args) => export::run(ctx, ui, &args),
         Trace::Checkpoint(args) => prove::checkpoint(ctx, ui, args.trace.as_deref()),
+        Trace::Review(args) => judge::review(ctx, ui, &args),
+        Trace::Abort(args) => judge::abort(ctx, ui, &args),
         Trace::Close(args) => change::close(ctx, ui, &args),
     }
 }

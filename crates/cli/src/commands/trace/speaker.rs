@@ -131,6 +131,17 @@ impl Speaker<'_> {
         agents: &mut BTreeMap<AgentName, Known>,
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
+        self.append_ending(workspace, agents, decision, None)
+    }
+
+    /// The same, with an event of Baton's own behind them that nothing may come in front of.
+    pub(super) fn append_ending(
+        &self,
+        workspace: &Workspace,
+        agents: &mut BTreeMap<AgentName, Known>,
+        decision: Decision,
+        last: Option<Checked>,
+    ) -> Result<Vec<(Receipt, String)>, CliError> {
         let mut proposal = Proposal { events: Vec::new(), decided_on: Vec::new() };
         let (mut own, mut signers, mut prepared) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for draft in decision.events {
@@ -147,6 +158,10 @@ impl Speaker<'_> {
                 signers.insert(sig.key, (checked.body().agent.clone(), kept));
             }
             proposal.events.push(checked);
+        }
+        if let Some(last) = last {
+            own.insert(last.body().id, last.body().event_type.to_string());
+            proposal.events.push(last);
         }
         let receipts = workspace.journal.append(proposal).map_err(|error| tell(error, &signers))?;
         let named =
