@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use baton_core::Durability;
 use baton_core::event::Actor;
 use baton_core::limits::LOCK_WAIT_MS;
 use baton_core::task::decide::{executor, operator};
+use baton_core::{Durability, TraceId};
 use baton_store::disk::{Disk, RealDisk};
 use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Layout, OpenError, Options, Visit, Workspace, lock};
@@ -91,6 +91,7 @@ pub(crate) struct Context {
     /// Everything that was read of it, where that is known: with it the command can still be handed over.
     taken: RefCell<Option<Vec<u8>>>,
     is_fed: bool,
+    is_elsewhere: bool,
     acting: Option<Acting>,
     /// While this holds, Ctrl-C ends the process at once.
     pub(crate) ends_at_once: Arc<AtomicBool>,
@@ -104,6 +105,8 @@ pub(crate) struct Caller {
     pub(crate) owner: Arc<Owner>,
     /// Whether its standard input is what the command reads, whatever file it names.
     pub(crate) is_fed: bool,
+    /// Whether it may be on another machine: then no path that it names means anything here.
+    pub(crate) is_elsewhere: bool,
     /// The agent that it is, where it is a process of a session.
     pub(crate) acting: Option<Acting>,
 }
@@ -117,8 +120,9 @@ impl Context {
         caller: Option<Caller>,
         ends_at_once: Arc<AtomicBool>,
     ) -> Self {
+        let is_elsewhere = caller.as_ref().is_some_and(|caller| caller.is_elsewhere);
         let (env, here, owner, is_fed, acting) = match caller {
-            Some(Caller { env, here, owner, is_fed, acting }) => {
+            Some(Caller { env, here, owner, is_fed, acting, .. }) => {
                 (env, Some(here), Some(owner), is_fed, acting)
             }
             None => (Environment::default(), None, None, stdin.is_fed(), None),
@@ -126,7 +130,25 @@ impl Context {
         let given = data_dir.or_else(|| env.path("BATON_DATA_DIR"));
         let has_begun = Cell::new(false);
         let taken = RefCell::new(None);
-        Context { env, given, flags, stdin, here, owner, has_begun, taken, is_fed, acting, ends_at_once }
+        Context {
+            env,
+            given,
+            flags,
+            stdin,
+            here,
+            owner,
+            has_begun,
+            taken,
+            is_fed,
+            is_elsewhere,
+            acting,
+            ends_at_once,
+        }
+    }
+
+    /// Whether whoever gave the command may be on another machine.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
     }
 
     /// The agent that gives the command from within its session; nobody, where a person gives it.
@@ -384,6 +406,17 @@ impl Context {
             ui.detail(&format!("the index was rebuilt from {}", count(workspace.journal.size(), "event")));
         }
         Ok(Writing::new(workspace, options.durability))
+    }
+
+    /// The trace that a text names. Whoever owns the ledger knows it without reading.
+    pub(crate) fn trace(&self, text: &str) -> Result<TraceId, CliError> {
+        match &self.owner {
+            Some(owner) => {
+                owner.expect(&self.layout()?)?;
+                crate::ids::trace(&*owner.workspace.journal, text)
+            }
+            None => crate::ids::trace(&self.visit()?.reader, text),
+        }
     }
 
     /// Opens the ledger for reading: no lock, nothing written.

@@ -146,6 +146,13 @@ pub(crate) struct TraceProve {
     pub(crate) consistency: Option<String>,
 }
 
+impl TraceProve {
+    /// Whether the old checkpoint is in a file.
+    pub(crate) fn names_file(&self) -> bool {
+        self.consistency.as_ref().is_some_and(|old| old.parse::<u64>().is_err())
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TraceExport {
     #[command(flatten)]

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
 use crate::api::mcp::Conversations;
-use crate::asked::{Answer, Asked, shown};
+use crate::asked::{Answer, Asked, Begun, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
@@ -198,7 +198,7 @@ impl Server {
             Takes::Json(_) => (Arguments::default(), parse(&body)?),
             Takes::Nothing | Takes::Bytes => (Arguments::default(), Value::Null),
         };
-        let key = match route.verb.changes() {
+        let key = match route.takes_key() {
             true => idempotency_key(&head.headers, who.as_ref(), route, &path)?,
             false => None,
         };
@@ -218,7 +218,7 @@ impl Server {
             body,
             upgrade,
             moment: None,
-            is_again: false,
+            begun: None,
         };
         if route.needs == Needs::Work {
             asked.expect_lease().await?;
@@ -299,7 +299,7 @@ async fn once(
         let response = (route.handler)(asked).await?;
         return Ok(match route.gives {
             // A stream keeps its place until it ends, and so does an answer that takes its time.
-            Gives::Events | Gives::Reply(_) => keep(response, place),
+            Gives::Events | Gives::Reply(_) | Gives::Bytes => keep(response, place),
             _ => response,
         });
     };
@@ -307,7 +307,7 @@ async fn once(
     match server.once.begin(key, digest, moment)? {
         Before::Answered(kept) => return Ok(kept),
         Before::Nothing => asked.moment = Some(moment),
-        Before::Begun(moment) => (asked.moment, asked.is_again) = (Some(moment), true),
+        Before::Begun(moment) => asked.begun = Some(Begun { key, moment }),
     }
     let answer = (route.handler)(asked).await;
     server.once.end(key, answer).await

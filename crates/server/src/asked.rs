@@ -41,8 +41,16 @@ pub struct Asked {
     pub upgrade: Option<WebSocketUpgrade>,
     /// What everything that is recorded for this request is to be made of, where it has a key.
     pub moment: Option<Moment>,
-    /// Whether it was begun before by a process that is no more, and may have been done.
-    pub is_again: bool,
+    /// That it was begun before, by a process that is no more, and may have been done.
+    pub begun: Option<Begun>,
+}
+
+/// A request that was begun before.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    pub key: [u8; 32],
+    /// What was recorded for it then, if anything was, is made of this.
+    pub moment: Moment,
 }
 
 impl Asked {
@@ -67,6 +75,23 @@ impl Asked {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses an agent about a task that it does not hold.
+    pub async fn expect_holder(&self, task: &TaskId) -> Result<(), Problem> {
+        let Some(Bound { agent, .. }) = self.bound().cloned() else { return Ok(()) };
+        let task = task.clone();
+        self.apart(move |server| {
+            let holder = |board: &Board| board.get(&task)?.lease.as_ref().map(|lease| lease.agent.clone());
+            let held =
+                server.house.engine.look(holder).map_err(|fault| server.house.commands.explain(fault))?;
+            match held.as_ref() == Some(&agent) {
+                true => Ok(()),
+                false => Err(Problem::of_exit(5, "T011", format!("{agent} does not hold {task}"))
+                    .hint(format!("baton task claim {task} --agent {agent}"))),
+            }
+        })
+        .await
     }
 
     /// Refuses an agent that acts in the name of another.
@@ -132,7 +157,7 @@ impl Asked {
     /// What a command records is not made of the moment of the request, so that nobody can tell whether one was done whose answer died with its process: that is
     /// said, and it is not done twice.
     pub async fn ran(&self, words: Vec<String>, input: Vec<u8>) -> Result<Ran, Problem> {
-        if self.is_again {
+        if self.begun.is_some() {
             let what = "whether this request was done before the server died is not known";
             let problem = Problem::new(StatusCode::CONFLICT, "S001", what);
             return Err(problem.cause("look whether it was, and use a new key if not").hint("baton events"));

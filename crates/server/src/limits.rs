@@ -48,6 +48,9 @@ pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Header fields of a request.
 pub const HEADERS_MAX: usize = 64;
 
+/// A file with a certificate and those above it, or with a key.
+pub const PEM_BYTES_MAX: u64 = 1 << 20;
+
 /// Connections at once; fewer where the system allows fewer descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;
 
@@ -56,6 +59,12 @@ pub const DESCRIPTORS_LEFT: u64 = 256;
 
 /// Requests that are worked on at once, streams aside.
 pub const REQUESTS_MAX: usize = 256;
+
+/// Wishes about tasks that are granted together.
+pub const TOGETHER_MAX: usize = 256;
+
+/// For every so many wishes the files of one task are written, however many wait.
+pub const WISHES_PER_FILE: usize = 8;
 
 /// Streams at once.
 pub const STREAMS_MAX: usize = 512;
@@ -92,6 +101,15 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Events of a stream that are sent in one piece.
 pub const STREAM_CHUNK_EVENTS: usize = 256;
+
+/// And their bytes: one event more than fits at most.
+pub const STREAM_CHUNK_BYTES: usize = 256 << 10;
+
+/// Events that are read at once before it is looked how large they are.
+pub const READ_AT_ONCE: usize = 16;
+
+/// Bytes of records on one page.
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// The last events of the ledger that are kept in memory for whoever follows.
 pub const TAIL_EVENTS_MAX: usize = 4096;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future as _;
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
+use axum::response::Response;
 use baton_runtime::relay::Relays;
+use futures::StreamExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
 use rustls::pki_types::pem;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -30,7 +34,8 @@ use crate::access::{Hosts, Tokens};
 use crate::app::{Address, Server};
 use crate::house::House;
 use crate::limits::{
-    CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, Patience,
+    CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, PEM_BYTES_MAX,
+    Patience,
 };
 
 /// Where to listen, and how.
@@ -120,7 +125,15 @@ impl Listening {
     /// Where people and programs find it.
     pub fn url(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            // Everywhere is no place to call; this machine is one of those that may.
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("{scheme}://{address}")
     }
 
     /// Takes no more, lets those finish that are being answered, within a bound, and ends.
@@ -150,17 +163,39 @@ fn bind(setting: &Setting) -> Result<std::net::TcpListener, Error> {
     Ok(bound)
 }
 
+/// The bytes of a file; a pipe or something without an end is none, and is not waited for.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(PEM_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > PEM_BYTES_MAX {
+        true => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {PEM_BYTES_MAX} bytes"),
+        )),
+        false => Ok(bytes),
+    }
+}
+
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
     use pem::PemObject as _;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     let bad = |path: &PathBuf, why: String| Error::Certificate { path: path.clone(), why };
-    let certs = CertificateDer::pem_file_iter(&tls.cert)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let text = |path: &PathBuf| read_regular(path).map_err(|error| bad(path, error.to_string()));
+    let (cert, key) = (text(&tls.cert)?, text(&tls.key)?);
+    let certs = CertificateDer::pem_slice_iter(&cert)
+        .collect::<Result<Vec<_>, _>>()
         .map_err(|error| bad(&tls.cert, unread(error, "certificate")))?;
     if certs.is_empty() {
         return Err(bad(&tls.cert, unread(pem::Error::NoItemsFound, "certificate")));
     }
-    let key = PrivateKeyDer::from_pem_file(&tls.key);
+    let key = PrivateKeyDer::from_pem_slice(&key);
     let key = key.map_err(|error| bad(&tls.key, unread(error, "private key")))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -261,8 +296,7 @@ where
         async move {
             use tower_service::Service as _;
             let response = router.call(request).await;
-            drop(work);
-            response
+            response.map(|response| keep_working(response, work))
         }
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -280,6 +314,20 @@ where
     }
     connection.as_mut().graceful_shutdown();
     let _ = tokio::time::timeout(DRAIN_WAIT, connection).await;
+}
+
+/// Whoever is being sent something is not idle, however long that takes.
+fn keep_working(response: Response, work: Work) -> Response {
+    if response.body().size_hint().exact().is_some() {
+        // It lies ready as a whole.
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let chunks = body.into_data_stream().map(move |chunk| {
+        let _ = &work;
+        chunk
+    });
+    Response::from_parts(head, Body::from_stream(chunks))
 }
 
 /// All connections.

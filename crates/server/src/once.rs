@@ -134,10 +134,25 @@ impl Once {
         Ok(Before::Nothing)
     }
 
+    /// Writes down another moment for a request that was begun before and not done.
+    pub fn renew(&self, key: [u8; 32], moment: Moment) -> Result<(), Problem> {
+        let mut state = self.state();
+        let Some(known) = state.known.get_mut(&key) else { return Ok(()) };
+        known.moment = moment;
+        let known = known.clone();
+        let written = state.write(&key, &known);
+        written.map_err(|error| Problem::unexpected(format!("the request cannot be kept: {error}")))
+    }
+
     /// Keeps the answer, and gives it.
     pub async fn end(&self, key: [u8; 32], answer: Answer) -> Answer {
         let response = match answer {
             // What failed here may not fail again, so it is not kept.
+            // Nothing was done, and it comes as if for the first time.
+            Err(problem) if problem.status == StatusCode::SERVICE_UNAVAILABLE => {
+                self.state().known.remove(&key);
+                return Err(problem);
+            }
             Err(problem)
                 if problem.status.is_server_error()
                     || problem.status == StatusCode::TOO_MANY_REQUESTS
@@ -353,6 +368,16 @@ mod tests {
         let failed = futures::executor::block_on(once.end(KEY, Err(Problem::unexpected("disk"))));
         failed.unwrap_err();
         assert!(matches!(once.begin(KEY, digest(1), moment(7)), Ok(Before::Begun(_))));
+        // Not done then, it is done now, with the time of now; also for whoever comes after another death.
+        let now = moment(3_600_000);
+        once.renew(KEY, now).unwrap();
+        let once = Once::open(dir.path()).unwrap();
+        let Ok(Before::Begun(found)) = once.begin(KEY, digest(1), moment(8)) else { panic!() };
+        assert_eq!(found.now, now.now);
+        // Turned away at the door, nothing was begun.
+        let ending = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "W016", "the server ends");
+        futures::executor::block_on(once.end(KEY, Err(ending))).unwrap_err();
+        assert!(matches!(once.begin(KEY, digest(1), moment(9)), Ok(Before::Nothing)));
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn operation(route: &Route) -> Value {
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
         .collect();
     parameters.extend(route.query.iter().map(query));
-    if route.verb.changes() {
+    if route.takes_key() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
             "description": "The same request with the same key is done once.",

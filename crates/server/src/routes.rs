@@ -90,6 +90,13 @@ pub enum Gives {
     Socket,
 }
 
+impl Route {
+    /// Whether a key makes a request to it one that is done once. Conversations with agents and tools have numbers of their own, and what is said in them is not kept.
+    pub fn takes_key(&self) -> bool {
+        self.verb.changes() && !matches!(self.gives, Gives::Reply(_) | Gives::Json(_, Shape::JsonRpc))
+    }
+}
+
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
     use crate::acp;

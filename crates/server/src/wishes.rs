@@ -11,6 +11,7 @@ use baton_runtime::engine::{Granted, Wished};
 use tokio::sync::oneshot;
 
 use crate::house::House;
+use crate::limits::{TOGETHER_MAX, WISHES_PER_FILE};
 use crate::problem::Problem;
 
 /// The way to the thread. Dropped, it waits until the thread has done what it has.
@@ -25,12 +26,6 @@ struct Job {
     wished: Wished,
     answer: oneshot::Sender<Granted>,
 }
-
-/// Wishes that are granted together, at most.
-const TOGETHER_MAX: usize = 256;
-
-/// For every so many wishes the files of one task are written, however many wait.
-const WISHES_PER_FILE: usize = 8;
 
 impl Wishes {
     pub fn start(house: House) -> io::Result<Wishes> {
@@ -59,21 +54,27 @@ impl Drop for Wishes {
 }
 
 fn run(house: &House, jobs: &Receiver<Job>) {
-    while let Some(batch) = next(house, jobs) {
-        let count = batch.len();
-        let (wishes, answers): (Vec<Wished>, Vec<_>) =
-            batch.into_iter().map(|job| (job.wished, job.answer)).unzip();
-        // Whoever waits learns of a panic by getting no answer; the next ones are served.
-        if let Ok(granted) = catch_unwind(AssertUnwindSafe(|| house.engine.grant_all(&wishes))) {
-            for (answer, granted) in answers.into_iter().zip(granted) {
-                // Whoever has gone does not want it any more.
-                let _ = answer.send(granted);
-            }
-        }
-        house.commands.changed();
-        house.engine.write_files(count / WISHES_PER_FILE);
+    let mut owed = 0;
+    // Whoever waits learns of a panic by getting no answer; the next ones are served.
+    while catch_unwind(AssertUnwindSafe(|| serve(house, jobs, &mut owed))).unwrap_or(true) {}
+    while house.engine.write_files(WISHES_PER_FILE) {}
+}
+
+/// Grants everything that waits, and writes files in proportion. Gives whether more may come.
+fn serve(house: &House, jobs: &Receiver<Job>, owed: &mut usize) -> bool {
+    let Some(batch) = next(house, jobs) else { return false };
+    let count = batch.len();
+    let (wishes, answers): (Vec<Wished>, Vec<_>) =
+        batch.into_iter().map(|job| (job.wished, job.answer)).unzip();
+    for (answer, granted) in answers.into_iter().zip(house.engine.grant_all(&wishes)) {
+        // Whoever has gone does not want it any more.
+        let _ = answer.send(granted);
     }
-    house.engine.write_files(usize::MAX);
+    house.commands.changed();
+    *owed += count;
+    house.engine.write_files(*owed / WISHES_PER_FILE);
+    *owed %= WISHES_PER_FILE;
+    true
 }
 
 /// Everything that waits; as long as nothing does, files are written. `None` at the end.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::error::{CliError, Code};
 use crate::exit::Exit;
 use crate::limits::{CALL_READ_MS, CALLS_MAX, DRAIN_MS_MAX};
 use crate::remote;
+use crate::trace_args::Trace;
 use crate::{execute, help, prepare};
 
 /// Takes commands until it is told to stop.
@@ -198,7 +200,8 @@ impl Call {
             acting.expect_may(cli.command.as_ref())?;
         }
         let env = Environment { captured: Some(request.env) };
-        let caller = Caller { env, here: request.here, owner: owner.clone(), is_fed: request.is_fed, acting };
+        let (here, is_fed, owner) = (request.here, request.is_fed, owner.clone());
+        let caller = Caller { env, here, owner, is_fed, is_elsewhere: false, acting };
         Ok(Call { cli, caller, console })
     }
 
@@ -219,15 +222,27 @@ impl Call {
         let root = owner.workspace.layout.root().as_os_str().to_owned();
         let env = std::env::vars_os().chain([("BATON_DATA_DIR".into(), root)]).collect();
         let env = Environment { captured: Some(env) };
-        let caller = Caller { env, here, owner: owner.clone(), is_fed: true, acting };
+        let caller = Caller { env, here, owner: owner.clone(), is_fed: true, is_elsewhere: true, acting };
         Ok(Call { cli, caller, console })
     }
 
     /// Refuses what makes no sense from another machine: what concerns the process itself, and what names files, which are not there.
-    pub(super) fn expect_remote(&self) -> Result<(), CliError> {
-        match remote::place(self.cli.command.as_ref()) {
-            remote::Place::There => Ok(()),
-            _ => Err(CliError::new(Code::NotServed, "this command is not done by another machine")),
+    pub(super) fn expect_remote(&self, is_admin: bool) -> Result<(), CliError> {
+        let refused = |why: &str| Err(CliError::new(Code::NotServed, why));
+        match (remote::place(self.cli.command.as_ref()), &self.cli.command) {
+            (remote::Place::There, Some(Command::Agent(Agent::Add(_) | Agent::Check(_)))) if !is_admin => {
+                refused("this command has programs run on the server's machine, which takes an admin's token")
+            }
+            (remote::Place::There, Some(Command::Trace(Trace::Export(args))))
+                if args.output != Path::new("-") =>
+            {
+                refused("a bundle is written where it was asked for: to standard output here, -o -")
+            }
+            (remote::Place::There, Some(Command::Trace(Trace::Prove(args)))) if args.names_file() => {
+                refused("the file with the checkpoint is not on this machine: name a number of events")
+            }
+            (remote::Place::There, _) => Ok(()),
+            _ => refused("this command is not done by another machine"),
         }
     }
 

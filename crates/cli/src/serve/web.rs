@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_runtime::Fault;
-use baton_server::access::Who;
+use baton_server::access::{Scope, Who};
 use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
 use baton_server::limits::Patience;
 use baton_server::listen::{self, Listening, Setting};
@@ -97,7 +97,7 @@ impl Commands for InHouse {
         let Handed { words, who, streams, is_terminal, caller } = handed;
         let console = Console::of(streams, is_terminal, Arc::new(caller));
         let command = Command::in_house(&self.owner, &argv(&[], &words), console, Acting::by_token(&who))
-            .and_then(|command| command.expect_remote().map(|()| command));
+            .and_then(|command| command.expect_remote(who.scope == Scope::Admin).map(|()| command));
         let command = command.map_err(|error| problem(&error))?;
         let poked = (self.owner.clone(), self.poke.clone());
         let run = move || {

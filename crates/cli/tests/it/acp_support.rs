@@ -104,11 +104,16 @@ pub(crate) struct Socket {
 impl Socket {
     /// Opens one, or gives the status that refuses it.
     pub(crate) fn open(web: &Web, query: &str, more: &str) -> Result<Socket, u16> {
+        Socket::open_at(web, &web.token, &format!("/v1/acp/ws?{query}"), more)
+    }
+
+    /// The same at another path, with another token.
+    pub(crate) fn open_at(web: &Web, token: &str, path: &str, more: &str) -> Result<Socket, u16> {
         let mut stream = connect(&web.address);
         let head = format!(
-            "GET /v1/acp/ws?{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\n\
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\n\
              Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n",
-            web.address, web.token
+            web.address, token
         );
         stream.write_all(head.as_bytes()).unwrap();
         let mut reader = BufReader::new(stream);

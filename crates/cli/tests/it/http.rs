@@ -248,6 +248,11 @@ fn traces_are_read_proved_exported_and_verified() {
     assert!(of_task["size"].as_u64().unwrap() >= 2);
     let runs = web.get(&format!("/v1/tasks/{task}/runs")).expect(200);
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+    assert!(runs["runs"][0].get("ended").is_none(), "{runs}");
+    let moved = json!({"to": "blocked", "reason": "taken back"});
+    web.post(&format!("/v1/tasks/{task}/transition"), &moved).expect(200);
+    let runs = web.get(&format!("/v1/tasks/{task}/runs")).expect(200);
+    assert_eq!(runs["runs"][0]["ended"]["by"], "lease.released", "{runs}");
     web.serving.stop();
 }
 

@@ -70,7 +70,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/v1/acp/ws", "ao"),
 ];
 
-fn token(home: &Home, name: &str, more: &[&str]) -> String {
+pub(crate) fn token(home: &Home, name: &str, more: &[&str]) -> String {
     home.json(&[&["token", "new", name], more].concat())["token"].as_str().unwrap().to_owned()
 }
 
@@ -148,6 +148,7 @@ fn an_agents_token_is_for_itself_and_for_its_task() {
         |id: &str, agent: &str| as_ada("POST", &format!("/v1/tasks/{id}/claim"), json!({"agent": agent}));
     claim(&other, "ada").refuses(403, "W002");
     claim(&own, "bob").refuses(403, "W002");
+    as_ada("POST", &format!("/v1/tasks/{own}/log"), json!({"text": "not yet"})).refuses(409, "T011");
     as_ada("GET", &format!("/v1/tasks/{other}"), Value::Null).refuses(403, "W002");
     assert_eq!(claim(&own, "ada").expect(200)["fence"], 1);
     let listed = as_ada("GET", "/v1/tasks", Value::Null).expect(200);
@@ -251,6 +252,8 @@ fn however_many_connections_wait_somebody_new_is_served() {
     // Few descriptors, so that they are soon used up.
     let home = Home::new();
     let web = Web::start(&home);
+    // Whoever follows waits as long as anybody, and is not idle.
+    let mut follower = web.events("/v1/events", None);
     let mut idle: Vec<TcpStream> = Vec::new();
     for _ in 0..1500 {
         match TcpStream::connect(&web.address) {
@@ -263,6 +266,7 @@ fn however_many_connections_wait_somebody_new_is_served() {
         let made = web.post("/v1/tasks", &json!({"title": format!("task {n}")}));
         made.expect(201);
     }
+    assert!(follower.any(|event| event.data["type"] == "task.created"), "it still hears");
     // One that is being answered keeps its place.
     let mut stream = connect(&web.address);
     let head = format!(

@@ -16,7 +16,7 @@ use crate::web_support::{admin, connect};
 
 /// A file made for these tests.
 fn made(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
 }
 
 fn secure(home: &Home, cert: &Path, key: &Path) {
@@ -113,10 +113,16 @@ fn a_certificate_that_does_not_do_is_told_with_its_file() {
     fs::write(&text, "This is no certificate.\n").unwrap();
     fs::write(&odd, "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n").unwrap();
     let (cert, key, missing) = (made("cert.pem"), made("key.pem"), home.path("missing.pem"));
+    // Nobody waits for what a pipe may bring, nor for the end of what has none.
+    let (pipe, endless) = (home.path("pipe"), PathBuf::from("/dev/zero"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
     let before = fs::read_to_string(home.data().join("baton.toml")).unwrap();
     for (bad_cert, bad_key, named, why) in [
         (&missing, &key, &missing, "No such file"),
         (&cert, &missing, &missing, "No such file"),
+        (&pipe, &key, &pipe, "it is no regular file"),
+        (&cert, &pipe, &pipe, "it is no regular file"),
+        (&endless, &key, &endless, "it is no regular file"),
         (&text, &key, &text, "it holds no certificate in PEM form"),
         (&cert, &text, &text, "it holds no private key in PEM form"),
         (&cert, &cert, &cert, "it holds no private key in PEM form"),

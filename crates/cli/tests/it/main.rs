@@ -53,6 +53,8 @@ mod http_access;
 #[cfg(test)]
 mod http_acp;
 #[cfg(test)]
+mod http_elsewhere;
+#[cfg(test)]
 mod http_gap;
 #[cfg(test)]
 mod http_mcp;

@@ -10,7 +10,7 @@ mod write;
 pub use read::parse;
 pub use scan::Scanner;
 pub(crate) use write::{push_integer, write_members};
-pub use write::{push_string, to_bytes, write_value};
+pub use write::{push_string, settle, to_bytes, write_value};
 
 /// Why JSON has no canonical form here, or bytes are not canonical.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

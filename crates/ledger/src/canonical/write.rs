@@ -12,6 +12,21 @@ pub fn to_bytes(value: &Value) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
+/// Makes a value what it is read back as once it was printed: a double without a fraction comes back as an integer.
+pub fn settle(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0);
+            if let Some(n) = whole.filter(|n| n.abs() <= INTEGER_MAX as f64) {
+                *number = Number::from(n as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(members) => members.values_mut().for_each(settle),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
 /// Appends a value's canonical form. On an error, `out` holds an unspecified beginning of it.
 pub fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), Error> {
     write_nested(out, value, 1)

@@ -1,6 +1,6 @@
 //! The one road of everything that happens to tasks: decide on the board, append, apply, then bring the files up to date.
 //!
-//! One decision at a time. The board is in memory and is always what the ledger says; files are written after the append and can be
+//! One decision after the other, or several that have nothing to do with each other. The board is in memory and is always what the ledger says; files are written after the append and can be
 //! made again at any time. What people change in the files comes in through [`reconcile`](Engine::reconcile).
 
 mod asks;

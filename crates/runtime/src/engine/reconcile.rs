@@ -50,9 +50,9 @@ impl Engine {
     /// The same, as long as it is wanted. Thousands of changed files take a while: others get their turn in between.
     pub fn reconcile_while(&self, is_wanted: &dyn Fn() -> bool) -> Result<Reconciled, Fault> {
         let seen: Vec<(TaskId, Seen)> = {
+            while self.write_files(LOOKED_AT_ONCE) {}
             let mut state = self.lock();
             self.catch_up(&mut state)?;
-            self.write_some(&mut state, usize::MAX);
             self.survey(&mut state)?.into_iter().collect()
         };
         let (mut looked_at, mut notices) = (0, self.take_notices());

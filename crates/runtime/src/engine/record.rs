@@ -10,6 +10,7 @@ use baton_core::task::decide::Decided;
 use baton_core::task::{Board, Papers, TaskEvent};
 use baton_core::{Role, TaskId, TraceId};
 use baton_ledger::body::Body;
+use baton_ledger::canonical;
 use baton_ledger::key::SecretKey;
 use baton_ledger::seal::{Checked, Proposal, Receipt, Refusal as Unsealed};
 use baton_store::AppendError;
@@ -46,7 +47,11 @@ impl Engine {
     pub(super) fn propose(&self, state: &mut State, decided: Decided) -> Result<Proposed, Fault> {
         let mut proposal = Proposal { events: Vec::new(), decided_on: decided.decided_on };
         let mut events = Vec::new();
-        for event in decided.events {
+        for mut event in decided.events {
+            if let Payload::Other { fields, .. } = &mut event.payload {
+                // What is applied is what the ledger will say.
+                fields.values_mut().for_each(canonical::settle);
+            }
             let checked = self.seal(state, &event, &mut proposal)?;
             events.resize_with(proposal.events.len(), || None);
             proposal.events.push(checked);

@@ -1,12 +1,16 @@
-//! Wishes that wait together are decided one after the other and recorded with one sync. Their files follow, when nobody waits.
+//! Wishes that wait together are recorded with one sync. Their files follow, when nobody waits.
+//!
+//! Those that have nothing to do with each other, each about another task that depends on no other, are decided on the same board, which is the same as one after
+//! the other. Everything else is decided by itself: what makes a task, changes its fields, or looks at other tasks.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{PoisonError, TryLockError};
+use std::time::Duration;
 
 use baton_core::TaskId;
-use baton_core::event::Actor;
+use baton_core::event::{Actor, Event};
 use baton_core::task::decide::Moment;
-use baton_core::task::{Papers, Task};
+use baton_core::task::{Board, Papers, Task};
 use baton_ledger::seal::Refusal as Unsealed;
 use baton_store::AppendError;
 use baton_store::tasks::files::file_path;
@@ -24,6 +28,13 @@ pub struct Wished {
     pub moment: Option<Moment>,
     /// The task must be at one of these revisions; any will do where nothing is said.
     pub revs: Option<Vec<u64>>,
+}
+
+/// What a wish comes to, while others are decided.
+enum Prepared {
+    Proposed(Proposed),
+    /// It is decided when they are through: it looks at other tasks, or there is nothing to record.
+    Alone,
 }
 
 /// What comes of a wish: the task as it is then, and its texts.
@@ -55,10 +66,16 @@ impl Unwritten {
 }
 
 impl Engine {
-    /// Does what is wished for, in this order, and gives what came of each. What was recorded is durable; its files are written by [`write_files`](Engine::write_files).
+    /// Does what is wished for and gives what came of each. What was recorded is durable; its files are written by [`write_files`](Engine::write_files).
     pub fn grant_all(&self, wishes: &[Wished]) -> Vec<Granted> {
         let mut state = self.lock();
-        rounds(wishes).flat_map(|round| self.grant_round(&mut state, round)).collect()
+        let (mut granted, mut rest) = (Vec::with_capacity(wishes.len()), wishes);
+        while !rest.is_empty() {
+            let (round, others) = rest.split_at(round_length(&state.board, rest));
+            granted.extend(self.grant_round(&mut state, round));
+            rest = others;
+        }
+        granted
     }
 
     /// Wishes that have nothing to do with each other: decided on the same board, appended together, then applied.
@@ -66,42 +83,43 @@ impl Engine {
         if let [only] = round {
             return vec![self.grant_alone(state, only)];
         }
-        let prepared: Vec<_> = round.iter().map(|wished| self.prepare(state, wished)).collect();
         let (mut proposals, mut waiting) = (Vec::new(), Vec::new());
-        for prepared in prepared {
-            waiting.push(prepared.map(|Proposed { proposal, events }| {
-                proposals.push(proposal);
-                events
+        for wished in round {
+            waiting.push(self.prepare(state, wished).map(|prepared| match prepared {
+                Prepared::Proposed(Proposed { proposal, events }) => {
+                    proposals.push(proposal);
+                    Some(events)
+                }
+                Prepared::Alone => None,
             }));
         }
         let mut appended = self.ground.journal.append_all(proposals).into_iter();
-        let landed: Vec<Result<bool, Fault>> = waiting
-            .into_iter()
-            .map(|events| {
-                let events = events?;
-                match appended.next().unwrap_or(Ok(Vec::new())) {
-                    Ok(receipts) => {
-                        let touched = self.land(state, &events, &receipts)?;
-                        touched.into_iter().for_each(|id| state.unwritten.push(id));
-                        Ok(true)
-                    }
-                    // Something was recorded of the task since it was looked at: decided anew.
-                    Err(AppendError::Refused(Unsealed::HeadMoved { .. })) => Ok(false),
-                    Err(error) => Err(error.into()),
+        let mut land = |events: Option<Vec<Option<Event>>>| {
+            let Some(events) = events else { return Ok(false) };
+            match appended.next().unwrap_or(Err(AppendError::Write("there was no answer".into()))) {
+                Ok(receipts) => {
+                    let touched = self.land(state, &events, &receipts)?;
+                    touched.into_iter().for_each(|id| state.unwritten.push(id));
+                    Ok(true)
                 }
-            })
-            .collect();
+                // Something was recorded of the task since it was looked at: decided anew.
+                Err(AppendError::Refused(Unsealed::HeadMoved { .. })) => Ok(false),
+                Err(error) => Err(Fault::from(error)),
+            }
+        };
+        let landed: Vec<Result<bool, Fault>> =
+            waiting.into_iter().map(|events| events.and_then(&mut land)).collect();
         // A task that is done may free others. What fails here is none of theirs: it is met again when it is next looked what is due.
         let _ = self.tick_locked(state);
         let granted = round.iter().zip(landed).map(|(wished, landed)| match (landed?, wished.wish.task()) {
             (true, Some(id)) => self.shown(state, id),
-            _ => self.grant_alone(state, wished),
+            (_, _) => self.grant_alone(state, wished),
         });
         granted.collect()
     }
 
     /// Decides a wish, and makes what it comes to ready to be appended.
-    fn prepare(&self, state: &mut State, wished: &Wished) -> Result<Proposed, Fault> {
+    fn prepare(&self, state: &mut State, wished: &Wished) -> Result<Prepared, Fault> {
         self.tick_locked(state)?;
         if let Some(id) = wished.wish.task() {
             if !self.is_as_written(state, id) {
@@ -109,9 +127,16 @@ impl Engine {
             }
             wished.expect_rev(state)?;
         }
+        // What a person has just saved may have made it depend on others.
+        if !wished.is_of_one_task(&state.board) {
+            return Ok(Prepared::Alone);
+        }
         let moment = wished.moment.unwrap_or_else(|| self.ground.clock.moment());
         let (_, decided) = wished.wish.decide(&state.board, &self.settings, &wished.by, moment)?;
-        self.propose(state, decided)
+        match decided.events.is_empty() {
+            true => Ok(Prepared::Alone),
+            false => Ok(Prepared::Proposed(self.propose(state, decided)?)),
+        }
     }
 
     /// Does one thing that is wished for, by itself; its files are written when this returns.
@@ -158,7 +183,8 @@ impl Engine {
             Err(TryLockError::Poisoned(panicked)) => PoisonError::into_inner(panicked),
             Err(TryLockError::WouldBlock) => return None,
         };
-        if state.board.pos() != self.ground.journal.size() {
+        let pos = state.board.pos();
+        if self.ground.journal.wait_beyond(pos, Duration::ZERO) > pos {
             return None;
         }
         let task = state.board.get(id)?;
@@ -180,20 +206,18 @@ impl Wished {
     }
 
     /// Whether it depends on its own task alone, so that what is decided of others at the same moment is nothing to it.
-    fn is_of_one_task(&self) -> bool {
-        !matches!(self.wish, Wish::Create(_) | Wish::Edit(_))
+    fn is_of_one_task(&self, board: &Board) -> bool {
+        match &self.wish {
+            Wish::Create(_) | Wish::Edit(_) => false,
+            wish => wish.task().and_then(|id| board.get(id)).is_none_or(|task| task.depends_on.is_empty()),
+        }
     }
 }
 
-/// Splits wishes, in their order, into those that can be decided on one board: each about another task, and about nothing else.
-fn rounds(wishes: &[Wished]) -> impl Iterator<Item = &[Wished]> {
-    let mut rest = wishes;
-    std::iter::from_fn(move || {
-        let mut tasks = BTreeSet::new();
-        let fits = |wished: &&Wished| wished.is_of_one_task() && tasks.insert(wished.wish.task().cloned());
-        let count = rest.iter().take_while(fits).count();
-        let (round, others) = rest.split_at(count.max(1).min(rest.len()));
-        rest = others;
-        (!round.is_empty()).then_some(round)
-    })
+/// How many of these, from the first on, can be decided on one board.
+fn round_length(board: &Board, wishes: &[Wished]) -> usize {
+    let mut tasks = BTreeSet::new();
+    let mut fits =
+        |wished: &Wished| wished.is_of_one_task(board) && tasks.insert(wished.wish.task().cloned());
+    wishes.iter().take_while(|wished| fits(wished)).count().max(1)
 }

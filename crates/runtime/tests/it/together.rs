@@ -28,7 +28,7 @@ fn log(task: &TaskId, text: &str) -> Wished {
 #[test]
 fn each_wish_gets_its_own_answer_in_the_order_in_which_they_came() {
     let bench = Bench::new();
-    let (a, b, c) = (bench.ready("a"), bench.ready("b"), bench.ready("c"));
+    let (a, b, c, e) = (bench.ready("a"), bench.ready("b"), bench.ready("c"), bench.ready("e"));
     let missing: TaskId = "TASK-2026-01-01-001".parse().unwrap();
     let depends = Map::from_iter([("dependsOn".to_owned(), json!([a.as_str()]))]);
     let wishes = [
@@ -36,6 +36,8 @@ fn each_wish_gets_its_own_answer_in_the_order_in_which_they_came() {
         to(&b, Status::Done),
         log(&missing, "nobody hears this"),
         to(&c, Status::Blocked),
+        // It is there already, which is nothing to record.
+        to(&e, Status::Ready),
         // The same task again: decided on what the first one made of it.
         to(&a, Status::Ready),
         to(&a, Status::Ready),
@@ -50,16 +52,32 @@ fn each_wish_gets_its_own_answer_in_the_order_in_which_they_came() {
     assert_eq!((status(0), status(3)), (Ok(Status::Blocked), Ok(Status::Blocked)));
     assert!(matches!(&granted[1], Err(Fault::Refused(_))), "not by hand: {:?}", granted[1]);
     assert!(matches!(&granted[2], Err(Fault::Refused(Refusal::NotFound(id))) if *id == missing));
-    assert_eq!(status(4), Ok(Status::Ready));
-    let ids: Vec<_> = [6, 7].map(|n| granted[n].as_ref().unwrap().0.id.clone()).into();
+    assert_eq!((status(4), status(5), status(6)), (Ok(Status::Ready), Ok(Status::Ready), Ok(Status::Ready)));
+    let ids: Vec<_> = [7, 8].map(|n| granted[n].as_ref().unwrap().0.id.clone()).into();
     assert_ne!(ids[0], ids[1], "each has a number of its own");
-    assert_eq!(granted[8].as_ref().unwrap().0.depends_on, std::slice::from_ref(&a));
-    assert!(granted[9].as_ref().unwrap().1.log.contains("a line"));
+    assert_eq!(granted[9].as_ref().unwrap().0.depends_on, std::slice::from_ref(&a));
+    assert!(granted[10].as_ref().unwrap().1.log.contains("a line"));
     // What was answered is what the ledger says.
     let again = bench.open_again();
     for id in [&a, &b, &c, &ids[0], &ids[1]] {
         assert_eq!(again.task(id).unwrap().0, bench.task(id), "{id}");
     }
+}
+
+#[test]
+fn a_task_is_not_blocked_by_what_is_done_in_the_same_moment() {
+    let bench = Bench::new();
+    let first = bench.ready("first");
+    let new = New { status: Status::Ready, depends_on: vec![first.clone()], ..New::titled("second") };
+    let second = bench.engine.create(&new).unwrap().0.id;
+    bench.engine.claim(&first, &"swe-backend".parse().unwrap(), None, None).unwrap();
+    bench.engine.transition(&Move { task: first.clone(), to: Status::Review, reason: "x".into() }).unwrap();
+    let block = Move { task: second.clone(), to: Status::Blocked, reason: "dependencies".into() };
+    let granted = bench.engine.grant_all(&[to(&first, Status::Done), wished(Wish::Move(block))]);
+    assert_eq!(granted[0].as_ref().unwrap().0.status, Status::Done);
+    let refused = matches!(&granted[1], Err(Fault::Refused(Refusal::Field { field: "reason", .. })));
+    assert!(refused, "it would never end: {:?}", granted[1]);
+    assert_eq!(bench.task(&second).status, Status::Ready);
 }
 
 #[test]

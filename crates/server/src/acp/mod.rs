@@ -135,7 +135,13 @@ async fn delete(asked: Asked) -> Answer {
 }
 
 /// The name that a client gives to its agent.
+/// What stands in the place of a name in the path of the WebSocket.
+const OWN_NAME: &str = "ws";
+
 fn server_id(text: &str) -> Result<String, Problem> {
+    if text == OWN_NAME {
+        return Err(Problem::form(format!("server_id: {OWN_NAME} is taken by the WebSocket")));
+    }
     let is_fit = !text.is_empty()
         && text.chars().count() <= SERVER_ID_CHARS_MAX
         && !text.chars().any(char::is_control);

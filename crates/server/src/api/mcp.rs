@@ -112,7 +112,8 @@ async fn speak(mut asked: Asked) -> Answer {
     let (id, method) = (message.get("id").cloned(), message.get("method").and_then(Value::as_str));
     let (conversation, began) = match method {
         Some("initialize") => {
-            let conversation = begin(&asked.server, &who)?;
+            let of = who.clone();
+            let conversation = asked.apart(move |server| begin(server, &of)).await?;
             let id = asked.server.mcp.add(conversation.clone(), &asked.server.house.broker)?;
             (conversation, Some(id))
         }
@@ -171,7 +172,7 @@ async fn end(asked: Asked) -> Answer {
 }
 
 /// Starts a tool server for one conversation.
-fn begin(server: &Arc<Server>, who: &Who) -> Result<Arc<Conversation>, Problem> {
+fn begin(server: &Server, who: &Who) -> Result<Arc<Conversation>, Problem> {
     let (read, mut write) = tokio::io::split(server.house.commands.tools(who)?);
     let (lines, mut queue) = mpsc::channel::<String>(MCP_PENDING_MAX);
     tokio::spawn(async move {
@@ -195,8 +196,11 @@ async fn hear(read: ReadHalf<DuplexStream>, waiting: Arc<Mutex<HashMap<String, o
     let mut lines = BufReader::new(read).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(value) = serde_json::from_str::<Value>(&line) else { continue };
+        if value.get("method").is_some() {
+            continue;
+        }
         let asked = value.get("id").map(Value::to_string).and_then(|id| lock(&waiting).remove(&id));
-        if let Some(asked) = asked.filter(|_| value.get("method").is_none()) {
+        if let Some(asked) = asked {
             let _ = asked.send(value);
         }
     }

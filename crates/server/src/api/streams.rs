@@ -106,6 +106,12 @@ impl Reader {
                 );
                 return Some(out);
             }
+            if *self.ending.borrow() {
+                // Also where it is still far behind: it goes on from there.
+                self.is_over = true;
+                sse::event(&mut out, "end", None, &json!({"reason": "the server ends"}).to_string());
+                return Some(out);
+            }
             if end > self.position {
                 match self.tail.after(self.position).await {
                     Ok(events) => {
@@ -134,15 +140,10 @@ impl Reader {
                 return Some(out);
             }
             match self.wait().await {
-                Woken::Grown => {}
+                Woken::Grown | Woken::Ending => {}
                 Woken::Silent => {
                     self.heard = Instant::now();
                     return Some(sse::ALIVE.to_owned());
-                }
-                Woken::Ending => {
-                    self.is_over = true;
-                    sse::event(&mut out, "end", None, &json!({"reason": "the server ends"}).to_string());
-                    return Some(out);
                 }
             }
         }

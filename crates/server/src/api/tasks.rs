@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
 use crate::app::Server;
-use crate::asked::{Answer, Asked, json as answer, ok};
+use crate::asked::{Answer, Asked, Begun, json as answer, ok};
 use crate::field::{Field, Kind, may, needed};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::once::first_events;
@@ -307,6 +307,7 @@ async fn transition(asked: Asked) -> Answer {
 
 async fn log(asked: Asked) -> Answer {
     let task = asked.task()?;
+    asked.expect_holder(&task).await?;
     let text = asked.fields.text("text").unwrap_or_default().to_owned();
     grant(asked, StatusCode::OK, Wish::Log(Log { task, text })).await
 }
@@ -333,7 +334,7 @@ pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answe
         return Ok(shown(status, &task, &papers));
     }
     let revs = asked.headers.get(header::IF_MATCH).and_then(expected_revs);
-    let wished = Wished { wish, by: asked.actor(), moment: asked.moment, revs };
+    let wished = Wished { wish, by: asked.actor(), moment: asked.new_moment()?, revs };
     let granted = asked.server.wishes.grant(wished).await?;
     let (task, papers) = granted.map_err(|fault| match fault {
         Fault::Changed { task, rev } => has_changed(&asked, &task, rev),
@@ -343,9 +344,17 @@ pub(crate) async fn grant(asked: Asked, status: StatusCode, wish: Wish) -> Answe
 }
 
 impl Asked {
+    /// What is recorded for this request is made of this. One that was begun before and not done is done now, with all times that follow from it; that is written down first.
+    fn new_moment(&self) -> Result<Option<Moment>, Problem> {
+        let Some(Begun { key, .. }) = self.begun else { return Ok(self.moment) };
+        let moment = self.server.house.engine.ground().clock.moment();
+        self.server.once.renew(key, moment)?;
+        Ok(Some(moment))
+    }
+
     /// The task that this request was about, if a process did it that is no more and whose answer nobody got.
     async fn done_before(&self) -> Result<Option<(Task, Papers)>, Problem> {
-        let Some(moment) = self.moment.filter(|_| self.is_again) else { return Ok(None) };
+        let Some(Begun { moment, .. }) = self.begun else { return Ok(None) };
         self.apart(move |server| {
             let Some(id) = server.done_at(moment)? else { return Ok(None) };
             server.house.engine.task(&id).map(Some).map_err(|fault| server.house.commands.explain(fault))
@@ -387,7 +396,7 @@ async fn claim(asked: Asked) -> Answer {
         let (run, lease) = own.ok_or_else(|| Problem::of_exit(5, "T011", over()))?;
         return ok(&claimed_json(&task, &run.id.to_string(), lease));
     }
-    let moment = asked.moment;
+    let moment = asked.new_moment()?;
     let claimed = asked
         .apart(move |server| {
             let claimed = server.house.engine.claim_at(&task, &agent, ttl_ms, None, moment);
@@ -435,10 +444,11 @@ async fn beat(asked: Asked) -> Answer {
 }
 
 async fn release(asked: Asked) -> Answer {
-    let (holder, moment) = (holder(&asked)?, asked.moment);
+    let holder = holder(&asked)?;
     let (task, papers) = match asked.done_before().await? {
         Some(done) => done,
         None => {
+            let moment = asked.new_moment()?;
             asked
                 .apart(move |server| {
                     let released = server.house.engine.release_at(&holder, moment);

@@ -1,6 +1,6 @@
 //! Traces, their proofs and bundles, and the artifacts that they cite.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
@@ -19,10 +19,11 @@ use crate::access::Needs;
 use crate::app::Server;
 use crate::asked::{Answer, Asked, json as answer, ok, shown, words};
 use crate::field::{Field, Kind, may, needed};
-use crate::limits::PAGE_DEFAULT;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_DEFAULT};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
+use crate::stream::tail::read_within;
 
 use super::tasks::LIMIT;
 
@@ -229,7 +230,8 @@ async fn page(
         .apart(move |server| {
             let (trace, journal) = (trace(server)?, &server.house.engine.ground().journal);
             let summary = journal.trace(trace).ok_or_else(|| no_trace(&trace.to_string()))?;
-            let lines = journal.read_trace(trace, from, limit);
+            let read = |have, count| journal.read_trace(trace, from + have, count);
+            let lines = read_within((limit, PAGE_BYTES_MAX), read);
             let lines = lines.map_err(|error| server.house.commands.explain(error.into()))?;
             let last = from + lines.len() as u64 - u64::from(!lines.is_empty());
             let events: Result<Vec<Value>, _> =
@@ -276,6 +278,9 @@ async fn runs(asked: Asked) -> Answer {
 
 /// Adds what an event says about the attempt that it belongs to.
 fn note_run(runs: &mut Vec<Value>, line: &Line<'_>) {
+    if matches!(line.event_type, "lease.released" | "lease.expired") {
+        note_end(runs, line);
+    }
     let Some(run) = line.run else { return };
     if runs.last().is_none_or(|last| last["id"] != run) {
         runs.push(json!({"id": run, "startedAt": line.at.to_string(), "events": 0}));
@@ -292,10 +297,16 @@ fn note_run(runs: &mut Vec<Value>, line: &Line<'_>) {
     if line.agent != baton_core::roles::OWN_AGENT && last.get("agent").is_none() {
         last["agent"] = line.agent.into();
     }
-    if line.event_type == "lease.ended"
-        && let Ok(baton_core::Payload::Other { fields, .. }) = line.to_payload()
-    {
-        last["ended"] = Value::Object(fields);
+}
+
+/// How an attempt ended. The event may come when the task is nobody's any more, so that only its payload says whose it was.
+fn note_end(runs: &mut [Value], line: &Line<'_>) {
+    let Ok(baton_core::Payload::Other { fields, .. }) = line.to_payload() else { return };
+    let run = fields.get("runId").and_then(Value::as_str).or(line.run);
+    if let Some(found) = runs.iter_mut().rev().find(|known| run.is_some_and(|run| known["id"] == run)) {
+        found["endedAt"] = line.at.to_string().into();
+        found["ended"] = json!({"by": line.event_type});
+        fields.into_iter().for_each(|(name, value)| found["ended"][name] = value);
     }
 }
 
@@ -392,26 +403,21 @@ async fn put_artifact(asked: Asked) -> Answer {
 }
 
 /// Bytes that others made: never shown as a page.
-fn stream(mut source: Box<dyn std::io::Read + Send>, name: &str) -> Response {
-    let (sender, receiver) = tokio::sync::mpsc::channel::<std::io::Result<Vec<u8>>>(2);
-    tokio::task::spawn_blocking(move || {
-        loop {
+fn stream(source: Box<dyn io::Read + Send>, name: &str) -> Response {
+    // Piece by piece, each when there is room for it: whoever reads slowly keeps no thread.
+    let chunks = futures::stream::unfold(Some(source), |source| async move {
+        let mut source = source?;
+        let read = tokio::task::spawn_blocking(move || {
             let mut chunk = Vec::new();
             let read = (&mut source).take(CHUNK_BYTES).read_to_end(&mut chunk);
-            let is_end = matches!(read, Ok(0));
-            let sent = match read {
-                Ok(0) => Ok(()),
-                Ok(_) => sender.blocking_send(Ok(chunk)),
-                Err(error) => sender.blocking_send(Err(error)),
-            };
-            if is_end || sent.is_err() {
-                return;
-            }
+            (read.map(|_| chunk), source)
+        });
+        match read.await {
+            Ok((Ok(chunk), _)) if chunk.is_empty() => None,
+            Ok((Ok(chunk), source)) => Some((Ok(chunk), Some(source))),
+            Ok((Err(error), _)) => Some((Err(error), None)),
+            Err(error) => Some((Err(io::Error::other(error)), None)),
         }
-    });
-    let chunks = futures::stream::unfold(receiver, |mut receiver| async move {
-        let chunk = receiver.recv().await?;
-        Some((chunk, receiver))
     });
     let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();

@@ -7,10 +7,10 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use baton_store::{Journal, ReadError};
+use baton_store::{Journal, ReadError, StoredLine};
 use tokio::sync::watch;
 
-use crate::limits::{STREAM_CHUNK_EVENTS, TAIL_BYTES_MAX, TAIL_EVENTS_MAX};
+use crate::limits::{READ_AT_ONCE, STREAM_CHUNK_BYTES, STREAM_CHUNK_EVENTS, TAIL_BYTES_MAX, TAIL_EVENTS_MAX};
 
 /// The end of the ledger.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Tail {
                 let Some(kept) = follower.upgrade() else { return };
                 while seen < now {
                     // What does not read is shown by whoever wants to read it.
-                    let Ok(lines) = followed.read(seen + 1, STREAM_CHUNK_EVENTS) else { break };
+                    let Ok(lines) = read_some(&*followed, seen) else { break };
                     let Some(last) = lines.last().map(|line| line.pos) else { break };
                     let mut kept = lock(&kept);
                     for line in lines {
@@ -84,7 +84,7 @@ impl Tail {
             return Ok(found);
         }
         let journal = self.journal.clone();
-        let read = tokio::task::spawn_blocking(move || journal.read(position + 1, STREAM_CHUNK_EVENTS));
+        let read = tokio::task::spawn_blocking(move || read_some(&*journal, position));
         let lines = read.await.map_err(|_| ReadError::Index("a reader came to grief".into()))??;
         Ok(lines.into_iter().map(|line| (line.pos, line.text.into())).collect())
     }
@@ -106,9 +106,38 @@ impl Kept {
             return None;
         }
         let skip = usize::try_from(position - before).unwrap_or(usize::MAX);
-        let events = self.events.iter().skip(skip).take(STREAM_CHUNK_EVENTS).cloned();
+        let mut bytes = 0;
+        let fits = |event: &&Stored| {
+            let is_room = bytes < STREAM_CHUNK_BYTES;
+            bytes += event.len();
+            is_room
+        };
+        let events = self.events.iter().skip(skip).take(STREAM_CHUNK_EVENTS).take_while(fits).cloned();
         Some((position + 1..).zip(events).collect())
     }
+}
+
+/// The events after a position, as many as are sent in one piece.
+fn read_some(journal: &dyn Journal, position: u64) -> Result<Vec<StoredLine>, ReadError> {
+    let bounds = (STREAM_CHUNK_EVENTS, STREAM_CHUNK_BYTES);
+    read_within(bounds, |have, count| journal.read(position + 1 + have, count))
+}
+
+/// Reads lines, a few at a time, until there are so many, or so many bytes of them. They may be large, and nobody is to hold many of those.
+pub(crate) fn read_within(
+    (most, bytes_max): (usize, usize),
+    read: impl Fn(u64, usize) -> Result<Vec<StoredLine>, ReadError>,
+) -> Result<Vec<StoredLine>, ReadError> {
+    let (mut lines, mut bytes): (Vec<StoredLine>, usize) = (Vec::new(), 0);
+    while lines.len() < most && bytes < bytes_max {
+        let some = read(lines.len() as u64, READ_AT_ONCE.min(most - lines.len()))?;
+        if some.is_empty() {
+            break;
+        }
+        bytes += some.iter().map(|line| line.text.len()).sum::<usize>();
+        lines.extend(some);
+    }
+    Ok(lines)
 }
 
 fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {

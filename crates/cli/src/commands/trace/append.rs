@@ -15,7 +15,6 @@ use crate::commands::Ended;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
-use crate::ids;
 use crate::input::{Decision, Input};
 use crate::limits::DECISIONS_MAX;
 use crate::trace_args::TraceAppend;
@@ -24,7 +23,7 @@ use crate::ui::text::count;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceAppend) -> Ended {
     // Known before anything is read: nobody types events for a trace that does not exist.
-    let trace = ids::trace(&ctx.visit()?.reader, &args.id.trace)?;
+    let trace = ctx.trace(&args.id.trace)?;
     if trace == TraceId::Ledger {
         let what = "the trace `ledger` is Baton's own; nothing is appended to it by hand";
         return Err(CliError::new(Code::Reserved, what).hint("baton trace new").into());

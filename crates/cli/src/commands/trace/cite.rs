@@ -43,6 +43,12 @@ pub(super) fn foresee(
             }
             Ok(Foreseen { artifact, file: None })
         }
+        Citation::File { path, .. } if ctx.is_elsewhere() => {
+            let what =
+                format!("artifacts: {} is a path, and means nothing on the server's machine", path.display());
+            let hint = "store it with PUT /v1/artifacts/SHA256, and cite its sha256 and bytes";
+            Err(CliError::new(Code::Artifact, what).hint(hint))
+        }
         Citation::File { path, media_type, name } => foresee_file(ctx.name(&path), media_type, name),
     };
     std::mem::take(&mut draft.artifacts).into_iter().map(one).collect()

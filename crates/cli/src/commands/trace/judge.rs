@@ -33,7 +33,7 @@ const NAME_CHARS: usize = 80;
 
 pub(super) fn review(ctx: &Context, ui: &mut Ui, args: &TraceReview) -> Ended {
     expect_length("the reason", &args.reason, REASON_CHARS_MAX)?;
-    let trace = ids::trace(&ctx.visit()?.reader, &args.id.trace)?;
+    let trace = ctx.trace(&args.id.trace)?;
     let writing = ctx.write(ui)?;
     let recorded = append_review(ctx, &writing, trace, args);
     end(ui, writing, trace, recorded, &format!("{} {}", args.verdict.done(), args.subject))
@@ -99,10 +99,11 @@ fn append_review(
                 .hint("let another agent review it: baton trace append --help"));
         }
         let (event_type, payload) = past.subject(trace, &args.subject)?.review(args);
-        let draft = draft(event_type, payload, past.head)?;
+        let head = past.head.seq;
+        let decision = Decision { events: vec![draft(event_type, payload, past.head)?] };
         tries += 1;
-        match speaker.append(workspace, &mut BTreeMap::new(), Decision { events: vec![draft] }) {
-            // The register of keys moved on, which changes nothing here.
+        match speaker.append_on(workspace, &mut BTreeMap::new(), decision, Some(head), None) {
+            // Something was recorded meanwhile: looked at anew, because it may have been the final statement.
             Err(error) if error.code == Code::HeadMoved && tries < DECISIONS_MAX => {}
             ended => return ended,
         }
@@ -129,7 +130,7 @@ fn append_abort(
     let closed = signed_own(trace, closed, &workspace.ledger_key)?;
     let speaker = Speaker { ctx, trace, agent: None, role: Some(Role::Operator) };
     let decision = Decision { events: vec![draft] };
-    let receipts = speaker.append_ending(workspace, &mut BTreeMap::new(), decision, Some(closed))?;
+    let receipts = speaker.append_on(workspace, &mut BTreeMap::new(), decision, None, Some(closed))?;
     // The head note can be made again at any time; the event is what counts.
     let _ = workspace.exporter().trace_head(trace);
     Ok(receipts)

@@ -43,7 +43,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceProve) -> Ended {
 }
 
 pub(super) fn checkpoint(ctx: &Context, ui: &mut Ui, trace: Option<&str>) -> Ended {
-    let trace = trace.map(|text| ids::trace(&ctx.visit()?.reader, text)).transpose()?;
+    let trace = trace.map(|text| ctx.trace(text)).transpose()?;
     let writing = ctx.write(ui)?;
     let (note, value) = match trace {
         None => {

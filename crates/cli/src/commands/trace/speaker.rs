@@ -131,18 +131,20 @@ impl Speaker<'_> {
         agents: &mut BTreeMap<AgentName, Known>,
         decision: Decision,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
-        self.append_ending(workspace, agents, decision, None)
+        self.append_on(workspace, agents, decision, None, None)
     }
 
-    /// The same, with an event of Baton's own behind them that nothing may come in front of.
-    pub(super) fn append_ending(
+    /// The same on a head of the trace that must still be its head, and with an event of Baton's own behind them that nothing may come in front of.
+    pub(super) fn append_on(
         &self,
         workspace: &Workspace,
         agents: &mut BTreeMap<AgentName, Known>,
         decision: Decision,
+        head: Option<u64>,
         last: Option<Checked>,
     ) -> Result<Vec<(Receipt, String)>, CliError> {
-        let mut proposal = Proposal { events: Vec::new(), decided_on: Vec::new() };
+        let decided_on = head.map(|seq| (self.trace, seq)).into_iter().collect();
+        let mut proposal = Proposal { events: Vec::new(), decided_on };
         let (mut own, mut signers, mut prepared) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for draft in decision.events {
             // A moved head is then a conflict, not a surprise.
