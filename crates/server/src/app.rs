@@ -26,8 +26,8 @@ use crate::asked::{Answer, Asked, Begun, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
-    BODY_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, Patience, RAW_BODY_BYTES_MAX,
-    REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
+    BODY_WAIT, DRAIN_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, Patience,
+    RAW_BODY_BYTES_MAX, REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
 };
 use crate::once::{Before, Once};
 use crate::problem::Problem;
@@ -273,6 +273,12 @@ impl Server {
             _ => (&self.requests, "requests"),
         };
         place_in(places, what)
+    }
+
+    /// Waits until all streams have ended, those over WebSockets too, within a bound.
+    pub async fn wait_for_streams(&self) {
+        let all = self.streams.acquire_many(u32::try_from(STREAMS_MAX).unwrap_or(u32::MAX));
+        let _ = tokio::time::timeout(DRAIN_WAIT, all).await;
     }
 
     /// A place among the streams, for whoever keeps one by itself.

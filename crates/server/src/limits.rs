@@ -64,7 +64,7 @@ pub const REQUESTS_MAX: usize = 256;
 pub const TOGETHER_MAX: usize = 256;
 
 /// For every so many wishes the files of one task are written, however many wait.
-pub const WISHES_PER_FILE: usize = 8;
+pub const WISHES_PER_FILE: usize = 16;
 
 /// Streams at once.
 pub const STREAMS_MAX: usize = 512;
@@ -89,6 +89,9 @@ pub const SOCKET_WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// Wrong tokens within a second, before all of them have to wait.
 pub const REFUSALS_PER_SECOND_MAX: u32 = 20;
+
+/// How long a command from elsewhere may go on when the server ends; less than all of them together have.
+pub const COMMANDS_WAIT: Duration = Duration::from_secs(2);
 
 /// Items of a page, where nobody asks for fewer.
 pub const PAGE_DEFAULT: u64 = 100;

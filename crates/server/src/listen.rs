@@ -116,7 +116,10 @@ impl Listening {
             .build()?;
         let (is_tls, relays) = (tls.is_some(), server.relays.clone());
         let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
-            runtime.block_on(serve(listener, tls, server.router(), patience.write, ended));
+            runtime.block_on(async {
+                serve(listener, tls, server.router(), patience.write, ended).await;
+                server.wait_for_streams().await;
+            });
             runtime.shutdown_timeout(DRAIN_WAIT);
         })?;
         Ok(Listening { address, is_tls, ending, relays, thread: Some(thread) })

@@ -99,6 +99,8 @@ pub(crate) fn until_method(events: &mut Events, method: &str) -> Event {
 /// A client by WebSocket.
 pub(crate) struct Socket {
     reader: BufReader<TcpStream>,
+    /// What the other side said when it closed.
+    pub(crate) closed_with: Option<String>,
 }
 
 impl Socket {
@@ -128,7 +130,7 @@ impl Socket {
             }
         }
         match status.unwrap() {
-            101 => Ok(Socket { reader }),
+            101 => Ok(Socket { reader, closed_with: None }),
             status => Err(status),
         }
     }
@@ -169,7 +171,10 @@ impl Socket {
             self.reader.read_exact(&mut body).ok()?;
             match head[0] & 0xf {
                 1 => return Some(serde_json::from_slice(&body).unwrap()),
-                8 => return None,
+                8 => {
+                    self.closed_with = body.get(2..).map(|word| String::from_utf8_lossy(word).into_owned());
+                    return None;
+                }
                 _ => {}
             }
         }

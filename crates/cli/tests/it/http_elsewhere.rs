@@ -79,6 +79,23 @@ fn no_file_of_the_server_is_written_and_no_program_named() {
 }
 
 #[test]
+fn a_command_from_elsewhere_is_closed_with_a_word_when_the_server_ends() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let mut socket = Socket::open_at(&web, &web.token, "/v1/commands", "").unwrap();
+    socket.send(&json!({"v": 1, "args": ["events", "--follow"]}));
+    assert_eq!(socket.receive().unwrap()["begun"], true);
+    web.serving.signal("-TERM");
+    let mut last = None;
+    while let Some(message) = socket.receive() {
+        last = Some(message);
+    }
+    let word = socket.closed_with.as_deref();
+    assert!(word == Some("the server ends") || last.is_some_and(|last| last["exit"].is_u64()), "{word:?}");
+    web.serving.stop_signalled();
+}
+
+#[test]
 fn a_number_without_a_fraction_is_the_same_in_the_ledger_and_beside_it() {
     let home = Home::new();
     let web = Web::start(&home);

@@ -8,20 +8,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use axum::body::Bytes;
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use axum::response::IntoResponse as _;
 use futures::{SinkExt as _, StreamExt as _};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::access::{Needs, Who};
 use crate::app::Server;
 use crate::asked::{Answer, Asked};
 use crate::house::Handed;
-use crate::limits::{ARGUMENTS_BYTES_MAX, ARGUMENTS_WAIT, PIECE_BYTES_MAX};
+use crate::limits::{ARGUMENTS_BYTES_MAX, ARGUMENTS_WAIT, COMMANDS_WAIT, PIECE_BYTES_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn open(mut asked: Asked) -> Answer {
 
 async fn talk(server: Arc<Server>, who: Who, mut socket: WebSocket) {
     match begin(&server, who, &mut socket).await {
-        Ok(Some(running)) => running.relay(socket).await,
+        Ok(Some(running)) => running.relay(socket, server.ending.clone()).await,
         Ok(None) => {}
         Err(problem) => {
             let refused = json!({"refused": problem.to_json()}).to_string();
@@ -125,8 +125,8 @@ fn streams() -> io::Result<Streams> {
 }
 
 impl Running {
-    /// Passes on what is typed and what is printed, until the command ends or whoever gave it goes.
-    async fn relay(self, socket: WebSocket) {
+    /// Passes on what is typed and what is printed, until the command ends or whoever gave it goes. When the server ends, a command has a while to end too.
+    async fn relay(self, socket: WebSocket, mut ending: watch::Receiver<bool>) {
         let Running { stdin, stdout, stderr, exit, caller } = self;
         let (mut sink, mut source) = socket.split();
         let (sender, mut printed) = mpsc::channel::<Message>(4);
@@ -166,11 +166,20 @@ impl Running {
         };
         let printed = async { tokio::join!(printing, sending) };
         // Whichever is first: the end of the command, or of whoever gave it. The other one learns of it by what is dropped here.
-        tokio::select! {
-            _ = printed => {}
-            () = feeding => {}
-        }
+        let overdue = async {
+            crate::api::streams::ended(&mut ending).await;
+            tokio::time::sleep(COMMANDS_WAIT).await;
+        };
+        let is_overdue = tokio::select! {
+            _ = printed => false,
+            () = feeding => false,
+            () = overdue => true,
+        };
         drop(caller);
+        if is_overdue {
+            let word = CloseFrame { code: close_code::AWAY, reason: "the server ends".into() };
+            let _ = sink.send(Message::Close(Some(word))).await;
+        }
     }
 }
 
