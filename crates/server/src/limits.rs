@@ -132,6 +132,9 @@ pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// An answer that is larger is not kept; who asks again is told how it is now.
 pub const ANSWER_KEPT_BYTES_MAX: usize = 64 << 10;
 
+/// And all of them together: they are in memory.
+pub const ANSWERS_KEPT_BYTES_MAX: usize = 64 << 20;
+
 /// Characters of an idempotency key.
 pub const KEY_CHARS_MAX: usize = 255;
 

@@ -19,7 +19,7 @@ use baton_store::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Answer;
-use crate::limits::{ANSWER_KEPT_BYTES_MAX, ANSWERS_KEPT, ANSWERS_KEPT_MAX};
+use crate::limits::{ANSWER_KEPT_BYTES_MAX, ANSWERS_KEPT, ANSWERS_KEPT_BYTES_MAX, ANSWERS_KEPT_MAX};
 use crate::problem::Problem;
 
 /// What is known of requests with keys.
@@ -35,6 +35,8 @@ struct State {
     path: PathBuf,
     /// Lines in the file; those that are superseded are left out now and then.
     lines: usize,
+    /// Bytes of the answers that are kept.
+    bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -100,9 +102,10 @@ impl Once {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
+        let bytes = make_room(&mut known, usize::MAX, clock::now());
         let file = rewrite(&path, &known)?;
         let lines = known.len();
-        Ok(Once { state: Mutex::new(State { known, file, path, lines }) })
+        Ok(Once { state: Mutex::new(State { known, file, path, lines, bytes }) })
     }
 
     /// Whether a request may be done now, and with which moment.
@@ -126,7 +129,10 @@ impl Once {
             }
             None => {}
         }
-        state.make_room(now);
+        state.bytes = {
+            let bytes = state.bytes;
+            make_room(&mut state.known, bytes, now)
+        };
         let known = Known { digest, moment, stage: Stage::Running };
         let written = state.write(&key, &known);
         written.map_err(|error| Problem::unexpected(format!("the request cannot be kept: {error}")))?;
@@ -173,6 +179,7 @@ impl Once {
         let body = String::from_utf8(bytes.to_vec()).ok().filter(|body| body.len() <= ANSWER_KEPT_BYTES_MAX);
         let mut state = self.state();
         if let Some(known) = state.known.get_mut(&key) {
+            let length = body.as_ref().map_or(0, String::len);
             known.stage = match body {
                 Some(body) => Stage::Answered(Kept {
                     status: head.status.as_u16(),
@@ -183,6 +190,7 @@ impl Once {
                 None => Stage::Left,
             };
             let known = known.clone();
+            state.bytes += length;
             // Where it cannot be kept, the ledger still tells that it was done.
             let _ = state.write(&key, &known);
         }
@@ -207,20 +215,34 @@ impl State {
         }
         Ok(())
     }
+}
 
-    fn make_room(&mut self, now: Timestamp) {
-        if self.known.len() < ANSWERS_KEPT_MAX {
-            return;
-        }
-        self.known.retain(|_, known| !is_over(known.moment.now, now));
-        if self.known.len() >= ANSWERS_KEPT_MAX {
-            let mut ages: Vec<Timestamp> = self.known.values().map(|known| known.moment.now).collect();
-            ages.sort_unstable();
-            let middle = ages[ages.len() / 2];
-            // Those that run are kept.
-            self.known.retain(|_, known| known.moment.now >= middle || matches!(known.stage, Stage::Running));
-        }
+/// Forgets what is oldest where there is too much of it, and gives how many bytes of answers are left.
+fn make_room(known: &mut HashMap<[u8; 32], Known>, bytes: usize, now: Timestamp) -> usize {
+    let is_room =
+        |known: &HashMap<_, _>, bytes| known.len() < ANSWERS_KEPT_MAX && bytes < ANSWERS_KEPT_BYTES_MAX;
+    if is_room(known, bytes) {
+        return bytes;
     }
+    known.retain(|_, known| !is_over(known.moment.now, now));
+    let mut bytes = bytes_of(known);
+    let is_running = |known: &Known| matches!(known.stage, Stage::Running);
+    while !is_room(known, bytes) && !known.values().all(is_running) {
+        let mut ages: Vec<Timestamp> = known.values().map(|known| known.moment.now).collect();
+        ages.sort_unstable();
+        let middle = ages[ages.len() / 2];
+        known.retain(|_, known| known.moment.now > middle || is_running(known));
+        bytes = bytes_of(known);
+    }
+    bytes
+}
+
+fn bytes_of(known: &HashMap<[u8; 32], Known>) -> usize {
+    let length = |known: &Known| match &known.stage {
+        Stage::Answered(kept) => kept.body.len(),
+        Stage::Running | Stage::Left => 0,
+    };
+    known.values().map(length).sum()
 }
 
 impl Kept {
@@ -378,6 +400,30 @@ mod tests {
         let ending = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "W016", "the server ends");
         futures::executor::block_on(once.end(KEY, Err(ending))).unwrap_err();
         assert!(matches!(once.begin(KEY, digest(1), moment(9)), Ok(Before::Nothing)));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_in_bytes_and_the_oldest_goes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let once = Once::open(dir.path()).unwrap();
+        let key = |n: u16| {
+            let mut key = [0; 32];
+            key[..2].copy_from_slice(&n.to_be_bytes());
+            key
+        };
+        let body = serde_json::Value::from("x".repeat(ANSWER_KEPT_BYTES_MAX - 2));
+        let count = u16::try_from(ANSWERS_KEPT_BYTES_MAX / ANSWER_KEPT_BYTES_MAX).unwrap() + 8;
+        for n in 0..count {
+            once.begin(key(n), digest(1), moment(i64::from(n))).unwrap();
+            futures::executor::block_on(once.end(key(n), Ok(json(StatusCode::OK, &body)))).unwrap();
+        }
+        let bytes = once.state().bytes;
+        assert!(bytes <= ANSWERS_KEPT_BYTES_MAX + ANSWER_KEPT_BYTES_MAX, "{bytes}");
+        assert!(matches!(once.begin(key(count - 1), digest(1), moment(0)), Ok(Before::Answered(_))));
+        assert!(matches!(once.begin(key(0), digest(1), moment(0)), Ok(Before::Nothing)));
+        drop(once);
+        let once = Once::open(dir.path()).unwrap();
+        assert!(matches!(once.begin(key(count - 1), digest(1), moment(0)), Ok(Before::Answered(_))));
     }
 
     #[test]

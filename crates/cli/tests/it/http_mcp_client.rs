@@ -52,7 +52,7 @@ fn a_person_lists_the_tools_and_calls_them() {
         let tools = client.list_all_tools().await.unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         // Who holds no lease has no use for the others.
-        assert_eq!(names, ["get_task", "list_ready", "create_task"]);
+        assert_eq!(names, ["get_task", "list_ready", "create_task", "verify_trace"]);
         assert!(tools.iter().all(|tool| tool.description.is_some() && tool.input_schema["type"] == "object"));
         // Several at once, each with its own answer.
         let (ready, task) = tokio::join!(

@@ -1,6 +1,7 @@
 //! The tool server as a client meets it, over real pipes: what it offers to whom, what each tool does, and what it refuses.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -127,7 +128,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "get_task",
     "list_ready",
     "claim_task",
@@ -139,6 +140,7 @@ const ALL: [&str; 11] = [
     "create_task",
     "ask_human",
     "finish_phase",
+    "verify_trace",
 ];
 
 #[test]
@@ -172,7 +174,7 @@ fn it_says_who_it_is_and_every_tool_says_what_it_takes() {
 fn what_is_offered_depends_on_who_asks() {
     let home = Home::new();
     let names = |args: &[&str], env: &[(&str, &str)]| Client::start(&home, args, env).names();
-    assert_eq!(names(&[], &[]), set(&["get_task", "list_ready", "create_task"]));
+    assert_eq!(names(&[], &[]), set(&["get_task", "list_ready", "create_task", "verify_trace"]));
     let without_session = names(&["--agent", "ada"], &[]);
     assert_eq!(without_session.len(), ALL.len() - 1);
     assert!(!without_session.contains("ask_human"));
@@ -276,6 +278,22 @@ fn a_person_finds_takes_and_finishes_a_task() {
     let blocked = json!({"task": second, "status": "blocked", "blockers": ["no key"]});
     assert_eq!(client.good("report_progress", &blocked)["accepted"], true);
     assert_eq!(home.status(&second), "blocked");
+}
+
+#[test]
+fn what_was_recorded_of_a_task_is_verified_and_damage_is_told() {
+    let home = Home::new();
+    let id = home.task(&[]);
+    let mut client = Client::bound(&home, &id, "ada");
+    let report = client.good("verify_trace", &json!({}));
+    assert!(text(&report["verdict"]).starts_with("pass"), "{report}");
+    // Somebody changes what was recorded.
+    let segment = fs::read_dir(home.data().join("events")).unwrap().next().unwrap().unwrap().path();
+    let lines = fs::read_to_string(&segment).unwrap();
+    let changed = lines.replacen("lease.acquired", "lease.acquirec", 1);
+    assert_ne!(lines, changed);
+    fs::write(&segment, changed).unwrap();
+    client.bad("verify_trace", &json!({}), "its hash does not fit its content");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn the_official_client_lists_the_tools_and_calls_them() {
         let streams = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
         let client = ().serve(streams).await.unwrap();
         let tools = client.list_all_tools().await.unwrap();
-        assert_eq!(tools.len(), 10);
+        assert_eq!(tools.len(), 11);
         assert!(tools.iter().any(|tool| tool.name == "report_completion"));
         let claimed = client.call_tool(call("claim_task", json!({"task": id}))).await.unwrap();
         assert_eq!(claimed.is_error, Some(false), "{claimed:?}");

@@ -275,14 +275,18 @@ async fn create(asked: Asked) -> Answer {
             text.parse().map_err(|_| Problem::form(format!("dependsOn: expected ids of tasks, got {text:?}")))
         })
         .collect();
+    let depends_on = depends_on?;
+    let parent: Option<TaskId> = fields.parsed("parentId");
+    // Whoever has one task ties new ones to that and to no other.
+    depends_on.iter().chain(&parent).try_for_each(|id| asked.expect_own_task(id))?;
     let new = New {
         body: fields.text("body").unwrap_or_default().to_owned(),
         status: fields.parsed("status").unwrap_or(Status::Backlog),
         phase: fields.parsed("phase").unwrap_or(Phase::Implementation),
         priority: fields.parsed("priority").unwrap_or(Priority::Normal),
         routing,
-        depends_on: depends_on?,
-        parent: fields.parsed("parentId"),
+        depends_on,
+        parent,
         guarded: fields.is_set("guarded"),
         metadata: fields.object("metadata").cloned().unwrap_or_default(),
         ..New::titled(fields.text("title").unwrap_or_default())

@@ -41,6 +41,7 @@ impl Call<'_> {
             Name::CreateTask => self.create().await,
             Name::AskHuman => self.ask().await,
             Name::FinishPhase => self.finish().await,
+            Name::VerifyTrace => self.verify().await,
         }
     }
 
@@ -65,6 +66,15 @@ impl Call<'_> {
 
     async fn ran(&self, args: Vec<String>, stdin: String) -> Result<Ran, String> {
         self.server.run(Invocation { args, stdin, wait: MCP_CALL_WAIT }).await
+    }
+
+    /// A verdict is an answer, whatever it is.
+    async fn verify(&self) -> Answer {
+        let ran = self.ran(vec!["verify".to_owned(), self.task()?.to_string()], String::new()).await?;
+        match ran.code {
+            Some(7 | 8) if !ran.stdout.trim().is_empty() => Ok(ran.stdout.trim().to_owned()),
+            _ => answer::of(&ran),
+        }
     }
 
     async fn list(&self) -> Answer {

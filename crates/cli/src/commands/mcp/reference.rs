@@ -27,6 +27,7 @@ fn command(name: Name) -> &'static str {
         Name::CreateTask => "task new",
         Name::AskHuman => "session ask",
         Name::FinishPhase => "exit submit",
+        Name::VerifyTrace => "verify",
     }
 }
 

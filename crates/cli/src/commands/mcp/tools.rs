@@ -76,6 +76,7 @@ names! {
     CreateTask = "create_task",
     AskHuman = "ask_human",
     FinishPhase = "finish_phase",
+    VerifyTrace = "verify_trace",
 }
 
 const EVERYBODY: &[Role] = &[Role::Planner, Role::Executor, Role::Critic, Role::Auditor];
@@ -324,6 +325,16 @@ pub(super) const TOOLS: &[Tool] = &[
         ],
         roles: EVERYBODY,
         does: Does::Moves,
+    },
+    Tool {
+        name: Name::VerifyTrace,
+        title: "Verify what was recorded",
+        description: "Verifies everything that was recorded about a task: hashes, order, signatures. Gives the verdict (pass, \
+                      pass-with-warnings, fail, unknown) and every finding with what to do about it. Call it before you rely on what others did.",
+        about: About::Task,
+        fields: &[],
+        roles: EVERYBODY,
+        does: Does::Reads,
     },
 ];
 
