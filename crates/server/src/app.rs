@@ -319,11 +319,11 @@ async fn once(
     server.once.end(key, answer).await
 }
 
-/// Lets a place go with the body of a response.
-fn keep(response: Response, place: OwnedSemaphorePermit) -> Response {
+/// Lets something go with the body of a response, and not before.
+pub(crate) fn keep<T: Send + 'static>(response: Response, held: T) -> Response {
     let (head, body) = response.into_parts();
     let body = body.into_data_stream().map(move |chunk| {
-        let _ = &place;
+        let _ = &held;
         chunk
     });
     Response::from_parts(head, Body::from_stream(body))

@@ -9,7 +9,7 @@ use axum::response::Response;
 use baton_core::event::Actor;
 use baton_core::ids::{AgentName, TaskId};
 use baton_core::moment::Moment;
-use baton_core::task::Board;
+use baton_core::task::Lease;
 use baton_core::task::decide::{executor, operator};
 use serde_json::Value;
 
@@ -80,16 +80,19 @@ impl Asked {
     /// Refuses an agent about a task that it does not hold.
     pub async fn expect_holder(&self, task: &TaskId) -> Result<(), Problem> {
         let Some(Bound { agent, .. }) = self.bound().cloned() else { return Ok(()) };
+        match self.lease_of(task).await?.is_some_and(|lease| lease.agent == agent) {
+            true => Ok(()),
+            false => Err(Problem::of_exit(5, "T011", format!("{agent} does not hold {task}"))
+                .hint(format!("baton task claim {task} --agent {agent}"))),
+        }
+    }
+
+    /// Under what a task is held.
+    async fn lease_of(&self, task: &TaskId) -> Result<Option<Lease>, Problem> {
         let task = task.clone();
         self.apart(move |server| {
-            let holder = |board: &Board| board.get(&task)?.lease.as_ref().map(|lease| lease.agent.clone());
-            let held =
-                server.house.engine.look(holder).map_err(|fault| server.house.commands.explain(fault))?;
-            match held.as_ref() == Some(&agent) {
-                true => Ok(()),
-                false => Err(Problem::of_exit(5, "T011", format!("{agent} does not hold {task}"))
-                    .hint(format!("baton task claim {task} --agent {agent}"))),
-            }
+            let lease = server.house.engine.look(|board| board.get(&task)?.lease.clone());
+            lease.map_err(|fault| server.house.commands.explain(fault))
         })
         .await
     }
@@ -107,20 +110,13 @@ impl Asked {
     /// Refuses a session that does not hold its task any more: somebody else may be at work on it.
     pub async fn expect_lease(&self) -> Result<(), Problem> {
         let Some(Bound { task: Some(task), fence: Some(fence), .. }) = self.bound() else { return Ok(()) };
-        let (task, fence) = (task.clone(), *fence);
-        self.apart(move |server| {
-            let lease = |board: &Board| board.get(&task)?.lease.as_ref().map(|lease| lease.fence);
-            let held =
-                server.house.engine.look(lease).map_err(|fault| server.house.commands.explain(fault))?;
-            match held == Some(fence) {
-                true => Ok(()),
-                false => {
-                    let what = format!("this session does not hold {task} any more: its lease is over");
-                    Err(Problem::of_exit(5, "T011", what).hint("baton explain T011"))
-                }
+        match self.lease_of(task).await?.is_some_and(|lease| lease.fence == *fence) {
+            true => Ok(()),
+            false => {
+                let what = format!("this session does not hold {task} any more: its lease is over");
+                Err(Problem::of_exit(5, "T011", what).hint("baton explain T011"))
             }
-        })
-        .await
+        }
     }
 
     pub fn bound(&self) -> Option<&Bound> {

@@ -14,11 +14,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::response::Response;
 use baton_runtime::relay::Relays;
-use futures::StreamExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::fs::OFlags;
@@ -31,7 +30,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Hosts, Tokens};
-use crate::app::{Address, Server};
+use crate::app::{Address, Server, keep};
 use crate::house::House;
 use crate::limits::{
     CONNECTIONS_MAX, DESCRIPTORS_LEFT, DRAIN_WAIT, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, PEM_BYTES_MAX,
@@ -321,16 +320,11 @@ where
 
 /// Whoever is being sent something is not idle, however long that takes.
 fn keep_working(response: Response, work: Work) -> Response {
-    if response.body().size_hint().exact().is_some() {
+    match response.body().size_hint().exact() {
         // It lies ready as a whole.
-        return response;
+        Some(_) => response,
+        None => keep(response, work),
     }
-    let (head, body) = response.into_parts();
-    let chunks = body.into_data_stream().map(move |chunk| {
-        let _ = &work;
-        chunk
-    });
-    Response::from_parts(head, Body::from_stream(chunks))
 }
 
 /// All connections.

@@ -1,18 +1,18 @@
 //! What a person says about the work of a trace: reviews, and the abort.
 
 use axum::http::StatusCode;
-use baton_core::limits::{INTEGER_MAX, REASON_CHARS_MAX};
+use baton_core::limits::INTEGER_MAX;
 
 use crate::access::Needs;
 use crate::asked::{Answer, Asked, json as answer, words};
-use crate::field::{Field, Kind, may, needed};
+use crate::field::{Kind, may, needed};
 use crate::limits::SUBJECT_CHARS_MAX;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
 
+use super::tasks::REASON;
 use super::traces::id;
 
-const REASON: Field = needed("reason", Kind::Text(REASON_CHARS_MAX), "Why, in a few words.");
 const APPENDED: Gives = Gives::Json(StatusCode::CREATED, Shape::Appended);
 
 pub const ROUTES: &[Route] = &[

@@ -28,7 +28,7 @@ const PRIORITIES: &[&str] = &["critical", "high", "normal", "low"];
 
 pub(crate) const LIMIT: Field = may("limit", Kind::Number(1, PAGE_MAX), "How many, at most.");
 pub(crate) const CURSOR: Field = may("cursor", Kind::Text(200), "Where to go on: `next` of the page before.");
-const REASON: Field = needed("reason", Kind::Text(REASON_CHARS_MAX), "Why, in a few words.");
+pub(crate) const REASON: Field = needed("reason", Kind::Text(REASON_CHARS_MAX), "Why, in a few words.");
 const AGENT: Field = needed("agent", Kind::Agent, "The agent that holds the task.");
 const FENCE: Field =
     needed("fence", Kind::Number(0, INTEGER_MAX.unsigned_abs()), "The fence that the claim gave.");
