@@ -100,6 +100,13 @@ pub(crate) fn append_signed(journal: &FsJournal, trace: TraceId, agent: &Agent, 
     journal.append(Proposal { events, decided_on: Vec::new() }).expect("appended");
 }
 
+/// The same without a signature, as Baton records what it did itself on a request.
+pub(crate) fn append_unsigned(journal: &FsJournal, trace: TraceId, agent: &Agent, n: u64) {
+    let body = Body::unsigned(&event(trace, &agent.name, n)).expect("a body");
+    let events = vec![Checked::unsigned(body).expect("no signature needed")];
+    journal.append(Proposal { events, decided_on: Vec::new() }).expect("appended");
+}
+
 /// The same with a signature that came from elsewhere: checked strictly before the queue.
 pub(crate) fn append_foreign(journal: &FsJournal, trace: TraceId, agent: &Agent, n: u64) {
     let body = Body::signed(event(trace, &agent.name, n), &agent.key).expect("a body");

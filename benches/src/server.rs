@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use baton_core::event::Durability;
 use serde_json::{Value, json};
 
-use crate::fixture::{self, append_signed, temp_dir};
+use crate::fixture::{self, append_unsigned, temp_dir};
 use crate::tasks::binary;
 use crate::{Figure, Goal, median};
 
 const CONNECTIONS: usize = 64;
 const ROUNDS: usize = 3;
 const READS: usize = 100;
-const MOVES: usize = 40;
+/// Enough that the files of tasks become late and are written among them.
+const MOVES: usize = 300;
 /// Batches until the buffers of a connection that nobody reads are full.
 const STALLING: usize = 8;
 
@@ -85,7 +86,7 @@ pub(crate) fn bare_child(body: &str) -> ExitCode {
             let ledger = ledger.clone();
             async move {
                 let append = move || {
-                    append_signed(&ledger.journal, ledger.traces[0], &ledger.agents[0], body.len() as u64)
+                    append_unsigned(&ledger.journal, ledger.traces[0], &ledger.agents[0], body.len() as u64)
                 };
                 tokio::task::spawn_blocking(append).await.expect("appended");
                 "{}"
@@ -163,7 +164,7 @@ fn append_each(ledger: &fixture::Ledger) -> f64 {
         for writer in 0..CONNECTIONS {
             scope.spawn(move || {
                 for n in 0..MOVES as u64 {
-                    append_signed(&ledger.journal, ledger.traces[0], &ledger.agents[writer], n);
+                    append_unsigned(&ledger.journal, ledger.traces[0], &ledger.agents[writer], n);
                 }
             });
         }

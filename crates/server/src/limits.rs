@@ -63,8 +63,8 @@ pub const REQUESTS_MAX: usize = 256;
 /// Wishes about tasks that are granted together.
 pub const TOGETHER_MAX: usize = 256;
 
-/// For every so many wishes the files of one task are written, however many wait.
-pub const WISHES_PER_FILE: usize = 16;
+/// Where many ask without a pause, the files of a task follow what was recorded of it by no more than this and the time it takes to write them.
+pub const FILES_LATE: Duration = Duration::from_millis(200);
 
 /// Streams at once.
 pub const STREAMS_MAX: usize = 512;

@@ -1,6 +1,6 @@
 //! What all requests wish of tasks, granted by one thread: those that come while others are being recorded wait for each other, and share a sync.
 //!
-//! The files of what was granted are written by the same thread, when nobody waits.
+//! The files of what was granted are written by the same thread, when nobody waits or when they are late.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use baton_runtime::engine::{Granted, Wished};
 use tokio::sync::oneshot;
 
 use crate::house::House;
-use crate::limits::{TOGETHER_MAX, WISHES_PER_FILE};
+use crate::limits::{FILES_LATE, TOGETHER_MAX};
 use crate::problem::Problem;
 
 /// The way to the thread. Dropped, it waits until the thread has done what it has.
@@ -54,14 +54,13 @@ impl Drop for Wishes {
 }
 
 fn run(house: &House, jobs: &Receiver<Job>) {
-    let mut owed = 0;
     // Whoever waits learns of a panic by getting no answer; the next ones are served.
-    while catch_unwind(AssertUnwindSafe(|| serve(house, jobs, &mut owed))).unwrap_or(true) {}
-    while house.engine.write_files(WISHES_PER_FILE) {}
+    while catch_unwind(AssertUnwindSafe(|| serve(house, jobs))).unwrap_or(true) {}
+    while house.engine.write_files(TOGETHER_MAX) {}
 }
 
-/// Grants everything that waits, and writes files in proportion. Gives whether more may come.
-fn serve(house: &House, jobs: &Receiver<Job>, owed: &mut usize) -> bool {
+/// Grants everything that waits, and writes the files that are late: at most as many as it grants. Gives whether more may come.
+fn serve(house: &House, jobs: &Receiver<Job>) -> bool {
     let Some(batch) = next(house, jobs) else { return false };
     let count = batch.len();
     let (wishes, answers): (Vec<Wished>, Vec<_>) =
@@ -71,9 +70,7 @@ fn serve(house: &House, jobs: &Receiver<Job>, owed: &mut usize) -> bool {
         let _ = answer.send(granted);
     }
     house.commands.changed();
-    *owed += count;
-    house.engine.write_files(*owed / WISHES_PER_FILE);
-    *owed %= WISHES_PER_FILE;
+    house.engine.write_late_files(count, FILES_LATE);
     true
 }
 

@@ -17,6 +17,7 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use baton_core::task::decide::{Decided, Rules};
 use baton_core::task::{Board, Papers, Status, Task};
@@ -293,7 +294,7 @@ impl Engine {
     pub fn close(self) -> std::io::Result<()> {
         self.sign_heads();
         let mut state = self.lock();
-        self.write_some(&mut state, usize::MAX);
+        self.write_some(&mut state, usize::MAX, Duration::ZERO);
         self.save(&mut state)?;
         if state.behind.is_empty() {
             self.ground.disk.remove(&self.live_mark())?;

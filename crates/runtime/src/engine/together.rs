@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_core::TaskId;
 use baton_core::event::{Actor, Event};
@@ -40,22 +40,23 @@ enum Prepared {
 /// What comes of a wish: the task as it is then, and its texts.
 pub type Granted = Result<(Task, Papers), Fault>;
 
-/// Tasks whose files are to be written, each once, in the order in which they changed.
+/// Tasks whose files are to be written, each once, in the order in which they changed, and since when they wait.
 #[derive(Debug, Default)]
 pub(super) struct Unwritten {
-    queue: VecDeque<TaskId>,
+    queue: VecDeque<(Instant, TaskId)>,
     known: BTreeSet<TaskId>,
 }
 
 impl Unwritten {
     fn push(&mut self, id: TaskId) {
         if self.known.insert(id.clone()) {
-            self.queue.push_back(id);
+            self.queue.push_back((Instant::now(), id));
         }
     }
 
-    fn pop(&mut self) -> Option<TaskId> {
-        let id = self.queue.pop_front()?;
+    /// The next one, if it has waited for so long.
+    fn pop(&mut self, waited: Duration) -> Option<TaskId> {
+        let (_, id) = self.queue.pop_front_if(|(since, _)| since.elapsed() >= waited)?;
         self.known.remove(&id);
         Some(id)
     }
@@ -82,6 +83,10 @@ impl Engine {
     fn grant_round(&self, state: &mut State, round: &[Wished]) -> Vec<Granted> {
         if let [only] = round {
             return vec![self.grant_alone(state, only)];
+        }
+        if self.tick_locked(state).is_err() {
+            // Each meets it again, and says it.
+            return round.iter().map(|wished| self.grant_alone(state, wished)).collect();
         }
         let (mut proposals, mut waiting) = (Vec::new(), Vec::new());
         for wished in round {
@@ -120,7 +125,6 @@ impl Engine {
 
     /// Decides a wish, and makes what it comes to ready to be appended.
     fn prepare(&self, state: &mut State, wished: &Wished) -> Result<Prepared, Fault> {
-        self.tick_locked(state)?;
         if let Some(id) = wished.wish.task() {
             if !self.is_as_written(state, id) {
                 self.take_edits_of(state, id)?;
@@ -162,14 +166,19 @@ impl Engine {
 
     /// Writes the files of at most so many tasks that wait for it, and gives whether there are more.
     pub fn write_files(&self, most: usize) -> bool {
+        self.write_late_files(most, Duration::ZERO)
+    }
+
+    /// The same, of those that have waited for so long.
+    pub fn write_late_files(&self, most: usize, waited: Duration) -> bool {
         let mut state = self.lock();
-        self.write_some(&mut state, most);
+        self.write_some(&mut state, most, waited);
         !state.unwritten.queue.is_empty()
     }
 
-    pub(super) fn write_some(&self, state: &mut State, most: usize) {
+    pub(super) fn write_some(&self, state: &mut State, most: usize, waited: Duration) {
         for _ in 0..most {
-            let Some(id) = state.unwritten.pop() else { return };
+            let Some(id) = state.unwritten.pop(waited) else { return };
             if !state.is_projected(&id) {
                 self.project(state, &id);
             }

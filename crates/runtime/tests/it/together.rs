@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use baton_core::TaskId;
 use baton_core::task::decide::{Edit, Log, Move, New, operator};
@@ -91,6 +92,8 @@ fn files_follow_what_was_granted_together_and_whoever_needs_them_first_gets_them
     // Whoever is asked about one task writes that one's; a step writes some; a look at everything writes all.
     bench.engine.log(&Log { task: ids[19].clone(), text: "a line".into() }).unwrap();
     assert!(is_there(&ids[19], Status::Blocked));
+    assert!(bench.engine.write_late_files(5, Duration::from_secs(3600)), "none has waited for so long");
+    assert_eq!(ids.iter().filter(|id| is_there(id, Status::Blocked)).count(), 1);
     assert!(bench.engine.write_files(5), "more wait");
     assert_eq!(ids.iter().filter(|id| is_there(id, Status::Blocked)).count(), 6);
     bench.engine.reconcile().unwrap();

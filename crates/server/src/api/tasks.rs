@@ -10,11 +10,12 @@ use baton_core::task::{Papers, Phase, Priority, Status, Task};
 use baton_ledger::record::Line;
 use baton_runtime::Fault;
 use baton_runtime::engine::{Wish, Wished};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
 use crate::app::Server;
-use crate::asked::{Answer, Asked, Begun, json as answer, ok};
+use crate::asked::{Answer, Asked, Begun, json_text, ok};
 use crate::field::{Field, Kind, may, needed};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::once::first_events;
@@ -468,13 +469,26 @@ async fn release(asked: Asked) -> Answer {
 
 /// A task as scripts see it: the keys of its file, and the body.
 fn shown(status: StatusCode, task: &Task, papers: &Papers) -> Response {
-    let mut map = task.to_json();
-    map.insert("body".into(), papers.body().into());
-    let mut response = answer(status, &Value::Object(map));
+    // Texts, numbers and lists always write.
+    let mut response = json_text(status, serde_json::to_vec(&Keys { task, papers }).unwrap_or_default());
     if let Ok(tag) = HeaderValue::from_str(&etag(task)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
+}
+
+/// A task as it is answered, written without another copy of it.
+struct Keys<'a> {
+    task: &'a Task,
+    papers: &'a Papers,
+}
+
+impl Serialize for Keys<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = ("body", Some(self.papers.body().into()));
+        let keys = self.task.frontmatter().into_iter().chain([body]);
+        serializer.collect_map(keys.filter_map(|(key, value)| Some((key, value?))))
+    }
 }
 
 fn etag(task: &Task) -> String {

@@ -17,8 +17,8 @@ use crate::limits::{READ_AT_ONCE, STREAM_CHUNK_BYTES, STREAM_CHUNK_EVENTS, TAIL_
 pub struct Tail {
     kept: Arc<Mutex<Kept>>,
     journal: Arc<dyn Journal>,
-    /// How many events there are.
-    size: watch::Receiver<u64>,
+    /// How many events there are. Whoever follows has a receiver; while nobody does, nothing is read.
+    size: Arc<watch::Sender<u64>>,
 }
 
 impl std::fmt::Debug for Tail {
@@ -45,15 +45,15 @@ impl Tail {
     /// Follows a journal until nobody has this any more.
     pub fn start(journal: Arc<dyn Journal>) -> io::Result<Tail> {
         let begins = journal.size();
-        let (sender, size) = watch::channel(begins);
+        let size = Arc::new(watch::Sender::new(begins));
         let kept = Arc::new(Mutex::new(Kept { last: begins, ..Kept::default() }));
-        let (follower, followed) = (Arc::downgrade(&kept), journal.clone());
+        let (follower, followed, sender) = (Arc::downgrade(&kept), journal.clone(), size.clone());
         std::thread::Builder::new().name("tail".into()).spawn(move || {
             let mut seen = begins;
             loop {
                 let now = followed.wait_beyond(seen, LOOK);
                 let Some(kept) = follower.upgrade() else { return };
-                while seen < now {
+                while seen < now && sender.receiver_count() > 0 {
                     // What does not read is shown by whoever wants to read it.
                     let Ok(lines) = read_some(&*followed, seen) else { break };
                     let Some(last) = lines.last().map(|line| line.pos) else { break };
@@ -75,7 +75,7 @@ impl Tail {
 
     /// How many events there are, and where to hear of more.
     pub fn size(&self) -> watch::Receiver<u64> {
-        self.size.clone()
+        self.size.subscribe()
     }
 
     /// The events after a position, as many as are sent in one piece. From memory where they are there, else from the disk.
