@@ -25,6 +25,7 @@ pub(crate) use as_text;
 pub mod agent;
 pub mod duration;
 pub mod event;
+pub mod guard;
 pub mod ids;
 pub mod json;
 pub mod limits;

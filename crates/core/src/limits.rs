@@ -163,3 +163,12 @@ pub const EVIDENCE_ITEM_BYTES_MAX: u64 = 64 << 20;
 /// Shortest and longest lease that can be asked for, in milliseconds: a second and a week. Whoever needs more beats.
 pub const LEASE_MS_MIN: i64 = 1000;
 pub const LEASE_MS_MAX: i64 = 7 * 86_400_000;
+
+/// Longest text of a step of guarded work, in characters.
+pub const GUARD_TEXT_CHARS_MAX: usize = 10_000;
+
+/// Most items of a list in a step of guarded work: assumptions, tools, claims.
+pub const GUARD_ITEMS_MAX: usize = 100;
+
+/// Most proposals, most intents and most claims of one guarded run. Whoever judges the next step keeps all of them in memory.
+pub const GUARD_THINGS_MAX: usize = 10_000;

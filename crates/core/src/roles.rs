@@ -19,6 +19,15 @@ pub enum Role {
 /// The agent name under which Baton itself acts.
 pub const OWN_AGENT: &str = "baton";
 
+/// The agent name under which a person acts.
+pub const OPERATOR: &str = "operator";
+
+/// The agent name of the critic that knows the policy and nothing else.
+pub const RULES: &str = "baton-rules";
+
+/// The agent name of the auditor that is the verifier.
+pub const VERIFIER: &str = "baton-verifier";
+
 /// Why a text is not a [`Role`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a role (planner, executor, critic, auditor, operator, system), got {0:?}")]

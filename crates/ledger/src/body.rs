@@ -11,6 +11,7 @@ use baton_core::limits::{ARTIFACTS_MAX, INTEGER_MAX, LINE_BYTES_MAX};
 use baton_core::{AgentName, Digest, Event, EventId, EventType, KeyGrant, Payload, Role, Seen, TraceId};
 
 use crate::canonical::{self, push_integer, push_string};
+use crate::guard::Heard;
 use crate::hash::sha256;
 use crate::key::{SecretKey, Signature};
 use crate::record::{Sig, link_hash};
@@ -28,6 +29,8 @@ pub struct Body {
     pub sig: Option<Sig>,
     /// Typed only where the chain itself needs it: key events.
     pub key_event: Option<KeyEvent>,
+    /// What the rules of guarded work would have to know of it.
+    pub heard: Heard,
     bytes: Vec<u8>,
     cuts: [usize; 5],
 }
@@ -177,6 +180,7 @@ impl Body {
             digest: sha256(&bytes),
             sig: None,
             key_event: key_event(&event.payload)?,
+            heard: Heard::of_event(event),
             bytes,
             cuts,
         })

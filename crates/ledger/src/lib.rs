@@ -6,6 +6,7 @@
 pub mod body;
 pub mod bundle;
 pub mod canonical;
+pub mod guard;
 pub mod hash;
 pub mod id_window;
 pub mod key;

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use baton_core::guard::{Breach, Rule, Run};
 use baton_core::limits::{DECISION_BYTES_MAX, DECISION_EVENTS_MAX, SEEN_BACK_MAX};
 use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Digest, EventId, KeyId, Role, TraceId};
 
 use crate::body::{Body, Link};
+use crate::guard::{Broken, Speaker};
 use crate::hash::leaf;
 use crate::id_window::{IdWindow, Sighting};
 use crate::key::PublicKey;
@@ -18,18 +20,27 @@ use crate::keyring::{Fault, KeyRing, LedgerIdentity};
 use crate::merkle::Frontier;
 
 /// The present end of one trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TraceState {
     pub seq: u64,
     pub hash: Digest,
     pub last_pos: u64,
     pub is_closed: bool,
     pub keys: Arc<KeyRing>,
+    /// The guarded run that this trace is, if it is one.
+    pub run: Option<Arc<Run>>,
 }
 
 impl Default for TraceState {
     fn default() -> Self {
-        TraceState { seq: 0, hash: Digest::ZERO, last_pos: 0, is_closed: false, keys: Arc::default() }
+        TraceState {
+            seq: 0,
+            hash: Digest::ZERO,
+            last_pos: 0,
+            is_closed: false,
+            keys: Arc::default(),
+            run: None,
+        }
     }
 }
 
@@ -124,6 +135,9 @@ pub enum Refusal {
     Seen { trace: TraceId, seq: u64 },
     #[error("event id {0} is already in the ledger")]
     IdTaken(EventId),
+    /// A rule of guarded work.
+    #[error(transparent)]
+    Guard(Breach),
     #[error("{0}")]
     Form(String),
     /// Not the caller's fault: what is needed to judge could not be read.
@@ -183,6 +197,13 @@ impl Chain {
     pub fn set_keys(&mut self, trace: TraceId, keys: KeyRing) {
         if let Some(state) = self.traces.get_mut(&trace) {
             state.keys = Arc::new(keys);
+        }
+    }
+
+    /// Gives a trace the run that its earlier events tell of, where it was not known when the chain was resumed.
+    pub fn set_run(&mut self, trace: TraceId, run: Arc<Run>) {
+        if let Some(state) = self.traces.get_mut(&trace) {
+            state.run = Some(run);
         }
     }
 
@@ -283,6 +304,8 @@ impl Chain {
                 }
             };
             self.admit_event(checked, i as u64, &mut touched[at].1, past)?;
+            let before = proposal.events[..i].iter().filter(|other| other.body.trace == body.trace).count();
+            self.admit_step(body, before as u64, &mut touched[at].1)?;
         }
         Ok(touched)
     }
@@ -327,6 +350,32 @@ impl Chain {
             }
             state.is_closed = true;
         }
+        Ok(())
+    }
+
+    /// The rules of guarded work. `before` events of the same trace come before it in this decision.
+    fn admit_step(&self, body: &Body, before: u64, state: &mut TraceState) -> Result<(), Refusal> {
+        if state.run.is_none() && body.heard.step.is_none() {
+            return Ok(());
+        }
+        let by = Speaker {
+            event_type: body.event_type.as_str(),
+            agent: body.agent.as_str(),
+            role: body.role,
+            key: body.sig.map(|sig| sig.key),
+            seq: state.seq + before + 1,
+            seen: body.seen,
+        };
+        body.heard.admit(state.run.as_deref(), &by).map_err(|broken| match (broken, body.seen) {
+            (Broken::Form(why), _) => Refusal::Form(why),
+            // Whoever closes something reads what came, and tries again.
+            (Broken::Rule(Breach { rule: Rule::SeenHead, .. }), Some(seen)) => {
+                let (trace, expected) = (body.trace, seen.seq);
+                Refusal::HeadMoved { trace, expected, seq: state.seq, hash: state.hash }
+            }
+            (Broken::Rule(breach), _) => Refusal::Guard(breach),
+        })?;
+        body.heard.apply(&mut state.run, &by);
         Ok(())
     }
 

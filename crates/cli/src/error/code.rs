@@ -42,6 +42,7 @@ macro_rules! codes {
 }
 
 codes! {
+    Guard "G001" Refused,
     HooksFile "H001" Usage,
     NoLedger "L001" NotFound,
     LedgerExists "L002" Refused,
@@ -169,6 +170,12 @@ findings! {
     SigInvalid "SIG_INVALID",
     RoleViolation "ROLE_VIOLATION",
     OrderViolation "ORDER_VIOLATION",
+    StateViolation "STATE_VIOLATION",
+    UnapprovedAction "UNAPPROVED_ACTION",
+    ClaimUnproven "CLAIM_UNPROVEN",
+    FinalizationIncomplete "FINALIZATION_INCOMPLETE",
+    ClaimDisputed "CLAIM_DISPUTED",
+    OverrideRecorded "OVERRIDE_RECORDED",
     ArtifactMissing "ARTIFACT_MISSING",
     ArtifactHashMismatch "ARTIFACT_HASH_MISMATCH",
     CheckpointMismatch "CHECKPOINT_MISMATCH",

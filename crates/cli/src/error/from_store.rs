@@ -177,6 +177,7 @@ impl From<Refusal> for CliError {
             Refusal::IdTaken(id) => {
                 CliError::new(Code::IdTaken, text).hint(format!("baton trace prove {id}"))
             }
+            Refusal::Guard(breach) => CliError::new(Code::Guard, text).cause(breach.rule.remedy()),
             Refusal::Form(_) => CliError::new(Code::EventForm, text),
             Refusal::Unreadable(_) => CliError::new(Code::Io, text).hint("baton doctor --fix"),
         }

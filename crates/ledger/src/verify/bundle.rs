@@ -170,6 +170,7 @@ impl Bundle {
             trace: Some(self.header.trace),
             head: join.head,
             events: join.line(),
+            run: join.run_of(self.header.trace),
         }
     }
 

@@ -33,11 +33,17 @@ pub enum Code {
     SigInvalid,
     RoleViolation,
     OrderViolation,
+    StateViolation,
+    UnapprovedAction,
+    ClaimUnproven,
+    FinalizationIncomplete,
+    ClaimDisputed,
     ArtifactMissing,
     ArtifactHashMismatch,
     CheckpointMismatch,
     TailCut,
     ReportMismatch,
+    OverrideRecorded,
     TornTail,
     NoCheckpoint,
     KeyUnpinned,
@@ -60,6 +66,12 @@ impl Code {
             Code::SigInvalid => "SIG_INVALID",
             Code::RoleViolation => "ROLE_VIOLATION",
             Code::OrderViolation => "ORDER_VIOLATION",
+            Code::StateViolation => "STATE_VIOLATION",
+            Code::UnapprovedAction => "UNAPPROVED_ACTION",
+            Code::ClaimUnproven => "CLAIM_UNPROVEN",
+            Code::FinalizationIncomplete => "FINALIZATION_INCOMPLETE",
+            Code::ClaimDisputed => "CLAIM_DISPUTED",
+            Code::OverrideRecorded => "OVERRIDE_RECORDED",
             Code::ArtifactMissing => "ARTIFACT_MISSING",
             Code::ArtifactHashMismatch => "ARTIFACT_HASH_MISMATCH",
             Code::CheckpointMismatch => "CHECKPOINT_MISMATCH",
@@ -75,6 +87,7 @@ impl Code {
         }
     }
 
+    /// How bad it is where nothing else is said. Two of them are as bad as the policy of their run says.
     pub fn severity(self) -> Severity {
         match self {
             Code::SigInvalid
@@ -92,11 +105,18 @@ impl Code {
             Code::ArtifactMissing
             | Code::ArtifactHashMismatch
             | Code::OrderViolation
+            | Code::StateViolation
+            | Code::UnapprovedAction
+            | Code::ClaimUnproven
+            | Code::FinalizationIncomplete
+            | Code::ClaimDisputed
             | Code::ReportMismatch => Severity::High,
             Code::RoleViolation | Code::SchemaInvalid => Severity::Medium,
-            Code::TornTail | Code::NoCheckpoint | Code::KeyUnpinned | Code::ArtifactUnchecked => {
-                Severity::Warning
-            }
+            Code::TornTail
+            | Code::NoCheckpoint
+            | Code::KeyUnpinned
+            | Code::ArtifactUnchecked
+            | Code::OverrideRecorded => Severity::Warning,
         }
     }
 
@@ -116,6 +136,10 @@ impl Code {
             Code::KeyUnknown | Code::KeyRevoked | Code::KeyUnpinned => Check::KeyStatus,
             Code::RoleViolation => Check::Role,
             Code::OrderViolation => Check::Order,
+            Code::StateViolation => Check::State,
+            Code::ClaimUnproven => Check::Evidence,
+            Code::UnapprovedAction | Code::OverrideRecorded => Check::Approval,
+            Code::FinalizationIncomplete | Code::ClaimDisputed => Check::Finalization,
             Code::ArtifactMissing | Code::ArtifactUnchecked => Check::ArtifactExists,
             Code::ArtifactHashMismatch => Check::ArtifactHash,
             Code::CheckpointMismatch
@@ -142,11 +166,22 @@ impl Code {
             Code::CheckpointMismatch => {
                 "The history is not the one that was signed; keep both, and ask whoever holds other checkpoints."
             }
-            Code::RoleViolation | Code::OrderViolation => {
+            Code::RoleViolation | Code::OrderViolation | Code::StateViolation => {
                 "The event breaks the protocol; disregard it and what rests on it."
             }
             Code::ArtifactMissing | Code::ArtifactHashMismatch => {
                 "Fetch the artifact again from where it was made; its hash must be the cited one."
+            }
+            Code::UnapprovedAction => {
+                "Treat what this tool did as not allowed: look at what it changed, and ask the critic."
+            }
+            Code::ClaimUnproven => "Do not rely on this claim; ask for the artifacts that show it.",
+            Code::FinalizationIncomplete => {
+                "Do not take the run as finished; ask for its final statement and its verification."
+            }
+            Code::ClaimDisputed => "Read the challenge before you rely on the claim; nobody has answered it.",
+            Code::OverrideRecorded => {
+                "Ask the person who signed it: something was let through that the rules held up."
             }
             Code::ReportMismatch => "Disregard the bundle's own report; this one was made from its events.",
             Code::TornTail => {
@@ -177,13 +212,17 @@ pub enum Check {
     KeyStatus,
     Role,
     Order,
+    State,
     ArtifactExists,
     ArtifactHash,
+    Evidence,
+    Approval,
+    Finalization,
     Checkpoint,
 }
 
 impl Check {
-    pub const ALL: [Check; 11] = [
+    pub const ALL: [Check; 15] = [
         Check::Schema,
         Check::EventHash,
         Check::Chain,
@@ -192,8 +231,12 @@ impl Check {
         Check::KeyStatus,
         Check::Role,
         Check::Order,
+        Check::State,
         Check::ArtifactExists,
         Check::ArtifactHash,
+        Check::Evidence,
+        Check::Approval,
+        Check::Finalization,
         Check::Checkpoint,
     ];
 
@@ -207,6 +250,10 @@ impl Check {
             Check::KeyStatus => "KEY_STATUS",
             Check::Role => "ROLE",
             Check::Order => "ORDER",
+            Check::State => "STATE",
+            Check::Evidence => "EVIDENCE",
+            Check::Approval => "APPROVAL",
+            Check::Finalization => "FINALIZATION",
             Check::ArtifactExists => "ARTIFACT_EXISTS",
             Check::ArtifactHash => "ARTIFACT_HASH",
             Check::Checkpoint => "CHECKPOINT",

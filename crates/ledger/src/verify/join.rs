@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use baton_core::guard::{Profile, State};
 use baton_core::limits::SEEN_BACK_MAX;
 use baton_core::roles::{must_be_signed, role_required};
 use baton_core::{Digest, EventId, Seen, TraceId};
 use serde_json::Value;
 
 use super::code::{Check, Code};
+use super::guarded::Guarded;
 use super::late::Ids;
 use super::lines::{Lines, Numbers, Stray};
 use super::report::{Counts, Finding, Findings};
@@ -81,6 +83,7 @@ struct TraceEnd {
     hash: Option<Digest>,
     is_closed: bool,
     keys: KeyRing,
+    pub(super) guarded: Guarded,
     /// Hashes of the last events, for `seen`; none once the trace is closed, after which `seen` is not looked at.
     recent: VecDeque<Digest>,
 }
@@ -146,6 +149,11 @@ impl Join {
 
     pub(crate) fn events_of(&self, trace: TraceId) -> u64 {
         self.traces.get(&trace).map_or(0, |end| end.seq)
+    }
+
+    /// Where the guarded run stands that a trace is.
+    pub(crate) fn run_of(&self, trace: TraceId) -> Option<(State, Profile)> {
+        self.traces.get(&trace).and_then(|end| end.guarded.standing())
     }
 
     /// The number of the last line.
@@ -224,6 +232,11 @@ impl Join {
             self.begin(line, &mut found);
         }
         let pending = self.check_actor(judged, &mut found);
+        // What follows the end of a trace is found by that alone.
+        if !self.is_closed(line.trace) {
+            let end = self.traces.entry(line.trace).or_default();
+            end.guarded.check(line, &mut self.counts, &mut found);
+        }
         self.check_order(line, &mut found);
         self.grow(line);
         // One finding for each line: the first in the order of the checks.
@@ -407,6 +420,9 @@ impl Join {
         if let Some(bytes) = torn {
             let found = format!("{bytes} bytes without a line feed");
             self.findings.push(Finding::new(Code::TornTail).expected("whole lines").found(found));
+        }
+        for (trace, end) in &self.traces {
+            self.findings.extend(end.guarded.unfinished(*trace, self.scope));
         }
         let unfinished =
             self.order.filter(|_| self.scope == Scope::Journal).and_then(|order| order.unfinished());

@@ -6,6 +6,7 @@
 mod bundle;
 mod code;
 mod feed;
+mod guarded;
 mod join;
 mod late;
 mod lines;
@@ -21,6 +22,7 @@ use baton_core::{Digest, TraceId};
 pub use bundle::verify_bundle;
 pub use code::{Check, Code, Severity};
 pub use feed::{CHUNK_BYTES, Segments};
+pub use guarded::code_of;
 pub use join::identity;
 pub use lines::is_cut_short;
 pub use notes::file_name;
@@ -133,6 +135,10 @@ fn conclude(mut join: Join, notes: &Notes, options: &Options, scope: Scope) -> R
         events: match scope {
             Scope::Journal => join.line(),
             Scope::Trace(trace) => join.events_of(trace),
+        },
+        run: match scope {
+            Scope::Journal => None,
+            Scope::Trace(trace) => join.run_of(trace),
         },
     };
     let mut vouched = Vouched::default();

@@ -1,7 +1,8 @@
 //! What the verifier says: findings with their codes, checks with counts, a verdict, and two separate answers.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use baton_core::guard::{Profile, State};
 use baton_core::limits::FINDINGS_MAX;
 use baton_core::{Digest, EventId, TraceId};
 use serde_json::{Map, Value, json};
@@ -12,6 +13,7 @@ use super::code::{Check, Code, Severity};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub code: Code,
+    pub severity: Severity,
     /// The line of the journal, or the number of the event in a bundle, from 1; 0 where it concerns none.
     pub line: u64,
     pub event: Option<EventId>,
@@ -21,7 +23,13 @@ pub struct Finding {
 
 impl Finding {
     pub fn new(code: Code) -> Self {
-        Finding { code, line: 0, event: None, expected: None, found: None }
+        Finding { code, severity: code.severity(), line: 0, event: None, expected: None, found: None }
+    }
+
+    /// Where its severity is not that of its code.
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
     }
 
     pub fn at(mut self, line: u64) -> Self {
@@ -49,7 +57,7 @@ impl Finding {
     fn to_json(&self) -> Value {
         let mut out = Map::new();
         out.insert("code".into(), self.code.as_str().into());
-        out.insert("severity".into(), self.code.severity().as_str().into());
+        out.insert("severity".into(), self.severity.as_str().into());
         if self.line > 0 {
             out.insert("line".into(), self.line.into());
         }
@@ -100,6 +108,8 @@ pub struct Subject {
     pub trace: Option<TraceId>,
     pub head: Option<Digest>,
     pub events: u64,
+    /// Where the guarded run stands that the trace is, and by which rules, if it is one.
+    pub run: Option<(State, Profile)>,
 }
 
 /// Collects findings and counts while verifying.
@@ -109,16 +119,17 @@ pub struct Findings {
     /// Findings beyond the bound, counted only.
     more: u64,
     worst_line: Option<u64>,
-    /// Every code that was found, also beyond the bound.
-    codes: BTreeSet<Code>,
+    /// Every code that was found, also beyond the bound, and how bad it was at worst.
+    codes: BTreeMap<Code, Severity>,
 }
 
 impl Findings {
     pub fn push(&mut self, finding: Finding) {
-        if finding.code.severity() > Severity::Warning && finding.line > 0 {
+        if finding.severity > Severity::Warning && finding.line > 0 {
             self.worst_line = Some(self.worst_line.map_or(finding.line, |line| line.min(finding.line)));
         }
-        self.codes.insert(finding.code);
+        let worst = self.codes.entry(finding.code).or_insert(finding.severity);
+        *worst = finding.severity.max(*worst);
         // The first ones in the ledger's order are the ones that matter, so a full list drops its last.
         if self.list.len() < FINDINGS_MAX {
             self.list.push(finding);
@@ -136,14 +147,14 @@ impl Findings {
     }
 
     pub fn has_failure(&self) -> bool {
-        self.codes.iter().any(|code| code.severity() > Severity::Warning)
+        self.codes.values().any(|severity| *severity > Severity::Warning)
     }
 }
 
 /// Failures of lines in their order, then those of the whole, then warnings.
 fn order(finding: &Finding) -> (bool, u64, Code) {
     let line = if finding.line == 0 { u64::MAX } else { finding.line };
-    (finding.code.severity() == Severity::Warning, line, finding.code)
+    (finding.severity == Severity::Warning, line, finding.code)
 }
 
 /// How many things each check looked at.
@@ -191,8 +202,8 @@ impl Report {
     pub fn conclude(subject: Subject, counts: &Counts, findings: Findings, vouched: Vouched) -> Report {
         let Findings { mut list, more, worst_line, codes } = findings;
         list.sort_by_key(order);
-        let failed = codes.iter().any(|code| code.severity() > Severity::Warning && !code.is_unknown());
-        let unknown = codes.iter().any(|code| code.is_unknown());
+        let failed = codes.iter().any(|(code, severity)| *severity > Severity::Warning && !code.is_unknown());
+        let unknown = codes.keys().any(|code| code.is_unknown());
         // A line that is broken before the one that cannot be judged decides.
         let verdict = match list.first() {
             Some(first) if first.code.is_unknown() || (unknown && !failed) => Verdict::Unknown,
@@ -200,7 +211,7 @@ impl Report {
             Some(_) => Verdict::PassWithWarnings,
             None => Verdict::Pass,
         };
-        let completeness = if codes.contains(&Code::TailCut) || codes.contains(&Code::TornTail) {
+        let completeness = if codes.contains_key(&Code::TailCut) || codes.contains_key(&Code::TornTail) {
             "incomplete"
         } else if matches!(verdict, Verdict::Unknown | Verdict::Fail) {
             // What is missing at the end of something altered is nobody's to say.
@@ -212,14 +223,19 @@ impl Report {
         };
         let integrity = match verdict {
             Verdict::Unknown => "unknown",
-            _ if codes.iter().any(|c| *c != Code::TailCut && c.severity() > Severity::Warning) => "broken",
+            _ if codes
+                .iter()
+                .any(|(code, severity)| *code != Code::TailCut && *severity > Severity::Warning) =>
+            {
+                "broken"
+            }
             _ => "intact",
         };
         let checks = Check::ALL
             .into_iter()
             .map(|check| {
-                let mine = || codes.iter().filter(|code| code.check() == check);
-                let status = if mine().any(|code| code.severity() > Severity::Warning) {
+                let mine = || codes.iter().filter(|(code, _)| code.check() == check);
+                let status = if mine().any(|(_, severity)| *severity > Severity::Warning) {
                     "fail"
                 } else if mine().next().is_some() {
                     "warn"
@@ -258,6 +274,10 @@ impl Report {
         }
         subject.insert("head".into(), self.subject.head.map(|head| head.to_string()).into());
         subject.insert("events".into(), self.subject.events.into());
+        if let Some((state, profile)) = self.subject.run {
+            let run = json!({"state": state.as_str(), "profile": profile.as_str()});
+            subject.insert("guarded".into(), run);
+        }
         let checks: Vec<Value> = self
             .checks
             .iter()

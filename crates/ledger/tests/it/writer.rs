@@ -244,7 +244,7 @@ pub(crate) fn sample() -> Writer {
     let mut intent =
         event(7, a, "worker", Role::Executor, other("tool_intent_signed", &json!({"tool": "rm\n\"-r\""})));
     intent.seen = Some(seen);
-    let mut session = system(8, b, other("session_initialized", &json!({})));
+    let mut session = system(8, b, other("session.started", &json!({})));
     session.task = Some("TASK-1".parse().unwrap());
     session.run = Some("run.1".parse().unwrap());
     session.session = Some("s_1".parse().unwrap());

@@ -1,6 +1,6 @@
 //! The journal on disk, as its one owner writes it: opens, recovers, appends with group commit. How it is read: [`super::reading`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ struct Core {
     segment: SegmentWriter,
     /// Traces whose keys have not been read from the journal yet.
     keys_unread: BTreeMap<TraceId, Vec<u64>>,
+    /// Open traces of which it is not known yet whether they are guarded runs.
+    runs_unread: BTreeSet<TraceId>,
     poison: Option<String>,
     buffer: Vec<u8>,
 }
@@ -127,6 +129,7 @@ impl FsJournal {
             chain: Chain::new(ledger.clone()),
             segment: SegmentWriter::new(disk.clone(), layout, options),
             keys_unread: BTreeMap::new(),
+            runs_unread: BTreeSet::new(),
             poison: None,
             buffer: Vec::new(),
         };
@@ -163,6 +166,8 @@ impl FsJournal {
             .map(|summary| (summary.trace, index.key_events(summary.trace).to_vec()))
             .filter(|(_, keys)| !keys.is_empty())
             .collect();
+        let is_open = |summary: &&TraceSummary| !summary.is_closed && summary.trace != TraceId::Ledger;
+        let runs_unread = index.traces().filter(is_open).map(|summary| summary.trace).collect();
         // A clean end saves the index and cuts the pre-fill. After any other, the last write may be in the cache alone.
         let is_clean = index.saved() == index.count() && tail == Tail::Clean;
         let doubtful = last_write.filter(|_| !is_clean);
@@ -175,7 +180,7 @@ impl FsJournal {
         let segment = SegmentWriter::resume(disk.clone(), layout, options, end, doubtful)
             .map_err(OpenError::io("open", layout.segment(end.segment)))?;
         let chain = Chain::resume(ledger.clone(), frontier, traces, index.id_max());
-        let core = Core { chain, segment, keys_unread, poison: None, buffer: Vec::new() };
+        let core = Core { chain, segment, keys_unread, runs_unread, poison: None, buffer: Vec::new() };
         let torn = matches!(tail, Tail::Torn { .. });
         let journal = FsJournal::assemble(disk, layout, ledger, key.clone(), options, core, index);
         journal.recover(&key, end, torn, &mut opening)?;
@@ -358,6 +363,14 @@ impl FsJournal {
                     }
                 }
             }
+            if core.runs_unread.contains(&trace) {
+                let run = self.reading.read_run(trace);
+                let run = run.map_err(|error| AppendError::Unreadable(error.to_string()))?;
+                core.runs_unread.remove(&trace);
+                if let Some(run) = run {
+                    core.chain.set_run(trace, run);
+                }
+            }
         }
         let sealed = core.chain.seal(job, &self.reading, start, &mut core.buffer, |node| nodes.push(node));
         sealed.map_err(|refusal| match refusal {
@@ -435,6 +448,7 @@ fn state_of(summary: &TraceSummary) -> TraceState {
         last_pos: summary.last_pos,
         is_closed: summary.is_closed,
         keys: Arc::default(),
+        run: None,
     }
 }
 

@@ -5,8 +5,10 @@
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use baton_core::guard::{RUN_BEGINS, Run};
 use baton_core::{Digest, EventId, TraceId};
 use baton_ledger::body::KeyEvent;
+use baton_ledger::guard::{Heard, Speaker};
 use baton_ledger::hash::leaf;
 use baton_ledger::keyring::{KeyRing, LedgerIdentity};
 use baton_ledger::merkle::{Frontier, check_inclusion, prove_inclusion};
@@ -18,6 +20,9 @@ use super::recover::{self, Tail};
 use crate::disk::{Disk, DiskFile, Mode, sync_shown, sync_shown_names};
 use crate::layout::Layout;
 use crate::ports::{History, OpenError, ReadError, StoredLine, TraceSummary};
+
+/// Lines of a guarded run that are read at once.
+const RUN_LINES: usize = 256;
 
 /// A journal's files and the index that leads through them.
 #[derive(Debug)]
@@ -108,6 +113,28 @@ impl Reading {
                 .map_err(|fault| damaged(fault.to_string()))?;
         }
         Ok(keys)
+    }
+
+    /// The guarded run that a trace is, if it is one, as its events tell. Each is believed only as it was sealed.
+    pub(super) fn read_run(&self, trace: TraceId) -> Result<Option<Arc<Run>>, ReadError> {
+        let (mut run, mut next) = (None, 1);
+        loop {
+            // Most traces are none: two lines say so.
+            let most = if run.is_none() { RUN_BEGINS as usize } else { RUN_LINES };
+            let positions = self.index().positions(trace, next, most).map_err(self.index_error())?;
+            for stored in self.lines(&positions)? {
+                let damaged = |why: String| ReadError::Damaged { pos: stored.pos, why };
+                let line = Line::parse(stored.text.as_bytes()).map_err(|flaw| damaged(flaw.to_string()))?;
+                if !self.is_in_tree(stored.pos, &line.hash)? {
+                    return Err(damaged("an event that is not the one that was sealed here".into()));
+                }
+                Heard::of_line(&line).apply(&mut run, &Speaker::of_line(&line));
+                next = line.seq + 1;
+            }
+            if positions.len() < most || run.is_none() {
+                return Ok(run);
+            }
+        }
     }
 
     /// Whether the event at a position is the one that the tree was made of.

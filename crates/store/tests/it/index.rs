@@ -144,7 +144,7 @@ fn a_flipped_bit_in_the_index_never_seals_anything_wrong() {
             let kept = NoteDir::new(Arc::new(RealDisk), &layout).all().unwrap();
             let options = VerifyOptions { kept, ..VerifyOptions::default() };
             let report = verify_journal(&reader as OpenSegments<'_>, None, &options);
-            let mut alarms = report.findings.iter().filter(|found| found.code.severity() > Severity::Warning);
+            let mut alarms = report.findings.iter().filter(|found| found.severity > Severity::Warning);
             assert_eq!(alarms.next(), None, "{file} byte {at}");
         }
     }

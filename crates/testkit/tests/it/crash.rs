@@ -134,7 +134,7 @@ impl Victim {
         let alarms: Vec<_> = report
             .findings
             .iter()
-            .filter(|f| f.code.severity() > Severity::Warning || f.code == Code::TailCut)
+            .filter(|f| f.severity > Severity::Warning || f.code == Code::TailCut)
             .collect();
         assert!(alarms.is_empty(), "seed {seed}: false alarm after a kill: {alarms:?}");
     }

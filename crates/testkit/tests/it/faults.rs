@@ -67,7 +67,7 @@ fn verify(disk: &SimDisk, why: &str) {
         None,
         &VerifyOptions { kept, ..VerifyOptions::default() },
     );
-    let alarms: Vec<_> = report.findings.iter().filter(|f| f.code.severity() > Severity::Warning).collect();
+    let alarms: Vec<_> = report.findings.iter().filter(|f| f.severity > Severity::Warning).collect();
     assert!(alarms.is_empty(), "{why}: {alarms:?}");
 }
 

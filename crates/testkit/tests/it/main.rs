@@ -6,5 +6,6 @@ mod crash;
 mod faults;
 mod fixtures;
 mod fuzz;
+mod guard_page;
 mod second_verifier;
 mod tidy;

@@ -61,7 +61,7 @@ fn ours(case: &Case) -> Answer {
         }
         _ => verify_proof(&case.data, None, case.checkpoint.as_deref().map(str::as_bytes)),
     };
-    let first = report.findings.first().filter(|f| f.code.severity() > Severity::Warning);
+    let first = report.findings.first().filter(|f| f.severity > Severity::Warning);
     let is_unknown = report.verdict.as_str() == "unknown";
     Answer {
         verdict: report.verdict.as_str().to_owned(),

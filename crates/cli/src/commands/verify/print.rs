@@ -62,7 +62,7 @@ fn noun(report: &Report) -> &'static str {
 }
 
 fn finding(ui: &mut Ui, finding: &Finding, noun: &str) -> Result<(), Stop> {
-    let severity = finding.code.severity();
+    let severity = finding.severity;
     let mark = if severity == Severity::Warning { Mark::Warn } else { Mark::Bad };
     let mut head = format!("{} {}", ui.paint.mark(mark, severity.as_str()), finding.code.as_str());
     if finding.line > 0 {

@@ -30,7 +30,7 @@ use super::{Phase, Refusal, Status, Task, TaskEvent};
 use crate::event::{Actor, ArtifactRef, Event, Payload};
 use crate::ids::{AgentName, RunId, TaskId, TraceId};
 pub use crate::moment::{Ids, Moment};
-use crate::roles::{OWN_AGENT, Role};
+use crate::roles::{OPERATOR, OWN_AGENT, Role};
 use crate::time::Timestamp;
 
 /// Facts to record, and who should hear of them.
@@ -66,9 +66,6 @@ pub fn operator() -> Actor {
     let agent = OPERATOR.parse().expect("an agent name");
     Actor { agent, role: Role::Operator, key: None }
 }
-
-/// The name under which a person acts.
-pub const OPERATOR: &str = "operator";
 
 /// An agent that works on tasks.
 pub fn executor(agent: &AgentName) -> Actor {

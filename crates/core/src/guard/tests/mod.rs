@@ -1,0 +1,3 @@
+mod reading;
+mod rules;
+mod story;
