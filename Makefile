@@ -47,7 +47,7 @@ agents: ## drive real agents (OpenCode, Qwen Code) against a model on this machi
 
 dist: ## the optimised binary, in dist/
 	$(CARGO) build --release --locked -p baton-cli
-	mkdir -p dist && cp $(TARGET)/release/baton dist/baton && ls -l dist/baton
+	mkdir -p dist && strip -o dist/baton $(TARGET)/release/baton && ls -l dist/baton
 
 # The second verifier and the check of the HTTP description are Python; they get an environment of their own, made once.
 python: $(VENV)/ready

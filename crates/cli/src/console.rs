@@ -4,19 +4,21 @@
 //! that owns the data directory.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::io::{self, IsTerminal as _, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use baton_server::house::{STDERR, STDOUT, piece_head};
+use baton_server::limits::PIECE_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Standard input, output and error of one command.
 #[derive(Debug)]
 pub(crate) struct Console {
     pub(crate) stdin: Stdin,
-    pub(crate) stdout: File,
-    pub(crate) stderr: File,
+    pub(crate) stdout: Out,
+    pub(crate) stderr: Out,
 }
 
 impl Console {
@@ -29,8 +31,8 @@ impl Console {
         let is_terminal = stdin.is_terminal();
         Ok(Console {
             stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, is_fed: fed.is_some(), caller: None },
-            stdout: stdout.into(),
-            stderr: stderr.into(),
+            stdout: Out::to(stdout.into()),
+            stderr: Out::to(stderr.into()),
         })
     }
 
@@ -39,15 +41,81 @@ impl Console {
         let [stdin, stdout, stderr] = fds;
         Console {
             stdin: Stdin { file: Arc::new(stdin.into()), is_terminal, is_fed: false, caller: Some(caller) },
-            stdout: stdout.into(),
-            stderr: stderr.into(),
+            stdout: Out::to(stdout.into()),
+            stderr: Out::to(stderr.into()),
+        }
+    }
+
+    /// Those of a caller on another machine: what is printed goes into one pipe, piece by piece, in the order in which it is printed.
+    pub(crate) fn elsewhere(
+        stdin: OwnedFd,
+        printed: OwnedFd,
+        is_terminal: bool,
+        caller: UnixStream,
+    ) -> Console {
+        let (stdin, caller) = (Arc::new(stdin.into()), Some(Arc::new(caller)));
+        let (pipe, turn) = (Arc::new(File::from(printed)), Arc::new(Mutex::new(())));
+        let out = |stream| Out { pipe: pipe.clone(), shared: Some((stream, turn.clone())) };
+        Console {
+            stdin: Stdin { file: stdin, is_terminal, is_fed: false, caller },
+            stdout: out(STDOUT),
+            stderr: out(STDERR),
         }
     }
 
     /// Files that nobody waits at: the input is all there, and what is printed is looked at afterwards.
     pub(crate) fn kept(stdin: File, stdout: File, stderr: File) -> Console {
         let stdin = Stdin { file: Arc::new(stdin), is_terminal: false, is_fed: true, caller: None };
-        Console { stdin, stdout, stderr }
+        Console { stdin, stdout: Out::to(stdout), stderr: Out::to(stderr) }
+    }
+}
+
+/// Where a command prints: a file of its own, or a pipe that both streams share.
+#[derive(Debug, Clone)]
+pub(crate) struct Out {
+    pipe: Arc<File>,
+    /// Which of the two streams this is, and whose turn it is to write a piece.
+    shared: Option<(u8, Arc<Mutex<()>>)>,
+}
+
+impl Out {
+    fn to(file: File) -> Out {
+        Out { pipe: Arc::new(file), shared: None }
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.shared.is_none() && self.pipe.is_terminal()
+    }
+}
+
+impl AsFd for Out {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl Write for &Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some((stream, turn)) = &self.shared else { return (&*self.pipe).write(bytes) };
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES_MAX)];
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        (&*self.pipe).write_all(&piece_head(*stream, piece.len()))?;
+        (&*self.pipe).write_all(piece)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&*self.pipe).flush()
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&*self).flush()
     }
 }
 

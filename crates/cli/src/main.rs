@@ -34,7 +34,6 @@ mod warden;
 mod words;
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -87,8 +86,13 @@ fn main() -> ExitCode {
             ui.fail(&error);
             return error.exit().code().into();
         }
-        if let Some(server) = remote::wanted(&cli) {
-            return match remote::run(&argv, &cli, &server) {
+        let done = match remote::wanted(&cli) {
+            Ok(None) => None,
+            Ok(Some(server)) => Some(remote::run(&argv, &cli, &mut ui, &server)),
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(done) = done {
+            return match done {
                 Ok(code) => code.into(),
                 Err(error) => {
                     ui.fail(&error);

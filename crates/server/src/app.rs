@@ -234,13 +234,18 @@ impl Server {
 
     /// Whose request it is, where that opens what is asked for.
     fn admit(&self, headers: &HeaderMap, changes: bool, needs: Needs) -> Result<Who, Problem> {
-        let missing = || Problem::token("a token is needed: Authorization: Bearer …").hint("baton serve");
+        let missing = || {
+            Problem::token("a token is needed: Authorization: Bearer …")
+                .hint("baton token new NAME --scope SCOPE")
+        };
         let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
         let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
         let of_session = || self.house.broker.admitted(&token).map(Who::of_session);
         let Some(who) = found.or_else(of_session) else {
             self.count_refusal()?;
-            return Err(Problem::token("this token is not known here, or its time is over"));
+            return Err(
+                Problem::token("this token is not known here, or its time is over").hint("baton token ls")
+            );
         };
         if is_cookie && changes && is_cross_site(headers) {
             return Err(Problem::origin("a page of another site may not do this"));
@@ -349,6 +354,10 @@ fn idempotency_key(
 async fn read_body(route: &Route, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let (max, is_json) = match route.takes {
         Takes::Nothing => return Ok(Bytes::new()),
+        // Where nothing has to be said, saying nothing will do.
+        Takes::Fields(fields) if body.is_end_stream() && !fields.iter().any(|field| field.is_required) => {
+            return Ok(Bytes::from_static(b"{}"));
+        }
         Takes::Fields(_) | Takes::Json(_) => (JSON_BODY_BYTES_MAX, true),
         Takes::Bytes => (RAW_BODY_BYTES_MAX, false),
     };

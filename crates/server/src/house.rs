@@ -47,12 +47,24 @@ pub struct Call {
 pub struct Handed {
     pub words: Vec<String>,
     pub who: Who,
-    /// Standard input, output and error.
-    pub streams: [OwnedFd; 3],
+    pub stdin: OwnedFd,
+    /// Takes what it prints: pieces of at most [`PIECE_BYTES_MAX`](crate::limits::PIECE_BYTES_MAX) bytes, each after its [`piece_head`], in the order in which they are printed.
+    pub printed: OwnedFd,
     /// Whether the input comes from a terminal.
     pub is_terminal: bool,
     /// Closed when whoever gave it has gone.
     pub caller: UnixStream,
+}
+
+pub const STDOUT: u8 = 1;
+pub const STDERR: u8 = 2;
+
+/// Bytes before a piece: which stream it is of, and how long it is.
+pub const PIECE_HEAD: usize = 5;
+
+pub fn piece_head(stream: u8, bytes: usize) -> [u8; PIECE_HEAD] {
+    let [a, b, c, d] = u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    [stream, a, b, c, d]
 }
 
 /// Takes the exit code of a command.

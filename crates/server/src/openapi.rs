@@ -72,7 +72,8 @@ fn operation(route: &Route) -> Value {
     match route.takes {
         Takes::Nothing => {}
         Takes::Fields(fields) => {
-            operation["requestBody"] = body("application/json", &Value::Object(field::schema(fields)))
+            operation["requestBody"] = body("application/json", &Value::Object(field::schema(fields)));
+            operation["requestBody"]["required"] = fields.iter().any(|field| field.is_required).into();
         }
         Takes::Json(shape) => operation["requestBody"] = body("application/json", &reference(shape)),
         Takes::Bytes => {

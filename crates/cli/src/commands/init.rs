@@ -54,6 +54,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         let what = format!("another data directory lies above: {}", outer.display());
         ui.warn(&format!("{what}; from here on down this new one is used instead"));
     }
+    if let Some(server) = crate::remote::elsewhere() {
+        ui.warn(&format!("BATON_SERVER is set: commands go to {server}, not to this data directory"));
+    }
     let agents = find_agents(ctx);
     write_new(&layout.config(), &config_text(&agents))?;
     let workspace = Workspace::create(&layout, &state_dir, options, wait)?;

@@ -46,6 +46,7 @@ use crate::ui::Ui;
 
 pub(crate) use exit_signal::SWITCH as EXIT_SWITCH;
 pub(crate) use mcp::serve_in_house as serve_tools;
+pub(crate) use trace::tell_fetched;
 
 /// How a command ends.
 pub(crate) type Ended = Result<Exit, Stop>;

@@ -39,6 +39,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
             let Some(scope) = Scope::parse(&args.scope) else {
                 return Err(CliError::new(Code::Value, format!("--scope: {:?} is none", args.scope)).into());
             };
+            if scope != Scope::Agent && (args.agent.is_some() || args.task.is_some()) {
+                let what = format!("--agent and --task go with --scope agent, not with {}", scope.as_str());
+                let hint = format!("baton token new {name} --scope agent --agent NAME");
+                return Err(CliError::new(Code::Value, what).hint(hint).into());
+            }
             let expires_at = args
                 .expires
                 .map(|time| clock::now().plus_ms(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)));
@@ -87,6 +92,7 @@ fn list(ui: &mut Ui, tokens: &Tokens) -> Ended {
         ui.hint("baton token new dashboard --scope viewer");
         return Ok(Exit::Ok);
     }
+    let now = clock::now();
     let columns = ["name", "scope", "agent", "task", "expires"].map(|name| (name, Align::Left));
     let mut table = Table::new(&columns);
     for entry in &all {
@@ -95,7 +101,11 @@ fn list(ui: &mut Ui, tokens: &Tokens) -> Ended {
             scope(entry.scope()).to_owned(),
             entry.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
             entry.task.as_ref().map(ToString::to_string).unwrap_or_default(),
-            entry.expires_at.map_or("never".to_owned(), |at| at.to_string()),
+            match entry.expires_at {
+                None => "never".to_owned(),
+                Some(at) if at <= now => format!("{at} (over)"),
+                Some(at) => at.to_string(),
+            },
         ]);
     }
     ui.table(table)?;

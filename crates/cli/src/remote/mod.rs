@@ -12,16 +12,29 @@ use std::io::IsTerminal as _;
 pub(crate) use place::{Place, place};
 
 use crate::args::{Cli, Command};
-use crate::error::{CliError, Code};
+use crate::commands::tell_fetched;
+use crate::error::{CliError, Code, Stop};
+use crate::input::file::file_error;
 use crate::trace_args::Trace;
+use crate::ui::Ui;
 use crate::ui::color::When;
-use place::{Fed, fed};
+use place::{Fed, fed, only_looks};
 use talk::Errand;
 
 /// The server that is to do a command, if one is named and the command is none that is done here.
-pub(crate) fn wanted(cli: &Cli) -> Option<String> {
-    let named = cli.globals.server.clone().or_else(|| variable("BATON_SERVER"))?;
-    (!matches!(place(cli.command.as_ref()), Place::Here)).then_some(named)
+pub(crate) fn wanted(cli: &Cli) -> Result<Option<String>, CliError> {
+    let place = place(cli.command.as_ref());
+    if let (Place::Own(name), Some(server)) = (place, &cli.globals.server) {
+        let what = format!("--server: `baton {name}` works on this machine, not at {server}");
+        return Err(CliError::new(Code::Value, what).hint(format!("baton {name}")));
+    }
+    let named = cli.globals.server.clone().or_else(elsewhere);
+    Ok(named.filter(|_| !matches!(place, Place::Here | Place::Own(_))))
+}
+
+/// The server that commands go to where none is named.
+pub(crate) fn elsewhere() -> Option<String> {
+    variable("BATON_SERVER")
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -29,7 +42,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Has a command done, and gives its exit code.
-pub(crate) fn run(argv: &[OsString], cli: &Cli, server: &str) -> Result<u8, CliError> {
+pub(crate) fn run(argv: &[OsString], cli: &Cli, ui: &mut Ui, server: &str) -> Result<u8, CliError> {
     if let Place::Nowhere(why) = place(cli.command.as_ref()) {
         let what = "this command cannot be done by a server elsewhere";
         return Err(CliError::new(Code::NotServed, what).cause(why));
@@ -43,7 +56,7 @@ pub(crate) fn run(argv: &[OsString], cli: &Cli, server: &str) -> Result<u8, CliE
         Fed::Nothing => None,
         Fed::Stdin => Some(Input::Stdin),
         Fed::File(path) => {
-            let file = File::open(path).map_err(|error| CliError::io("read", path, &error))?;
+            let file = File::open(path).map_err(|error| file_error(path, &error))?;
             Some(Input::File(file))
         }
     };
@@ -60,12 +73,18 @@ pub(crate) fn run(argv: &[OsString], cli: &Cli, server: &str) -> Result<u8, CliE
     };
     let to = output.as_ref().map(|(file, _)| file.try_clone()).transpose();
     let to = to.map_err(|error| CliError::new(Code::Output, error.to_string()))?;
-    let errand =
-        Errand { server, token: &token, args, is_terminal: std::io::stdin().is_terminal(), input, to };
+    let (is_terminal, only_looks) = (std::io::stdin().is_terminal(), only_looks(cli.command.as_ref()));
+    let errand = Errand { server, token: &token, args, is_terminal, only_looks, input, to };
     let ended = errand.run();
-    if let Some((_, path)) = output.filter(|_| !matches!(ended, Ok(0))) {
+    match (output, &ended) {
+        (Some((_, path)), Ok(0)) => {
+            if let Err(Stop::Error(error)) = tell_fetched(ui, &path).and_then(|()| ui.flush()) {
+                return Err(*error);
+            }
+        }
         // Half a bundle is of no use to anybody.
-        let _ = std::fs::remove_file(path);
+        (Some((_, path)), _) => drop(std::fs::remove_file(path)),
+        (None, _) => {}
     }
     ended
 }

@@ -12,6 +12,8 @@ use crate::trace_args::Trace;
 pub(crate) enum Place {
     /// In this process, whatever server is named.
     Here,
+    /// The same; and whoever names a server for it means something else.
+    Own(&'static str),
     /// By the server.
     There,
     /// Neither: why.
@@ -23,13 +25,13 @@ pub(crate) fn place(command: Option<&Command>) -> Place {
     match command {
         None => Place::There,
         Some(command) => match command {
-            Command::Init
-            | Command::Demo(_)
-            | Command::Serve(_)
-            | Command::Mcp(_)
-            | Command::Acp(_)
-            | Command::MockAgent
-            | Command::Explain(_)
+            Command::Init => Place::Own("init"),
+            Command::Demo(_) => Place::Own("demo"),
+            Command::Serve(_) => Place::Own("serve"),
+            Command::Mcp(_) => Place::Own("mcp"),
+            Command::Acp(_) => Place::Own("acp"),
+            Command::MockAgent => Place::Own("mock-agent"),
+            Command::Explain(_)
             | Command::Completions(_)
             | Command::Man(_)
             | Command::Config(Config::Schema) => Place::Here,
@@ -67,6 +69,23 @@ pub(crate) fn place(command: Option<&Command>) -> Place {
 /// Whether a text names a trace or a task, and no file.
 fn is_id(text: &str) -> bool {
     !Path::new(text).exists() && !text.contains('/') && text != "-"
+}
+
+/// Whether a command that is cut off has left nothing that might be half done.
+pub(super) fn only_looks(command: Option<&Command>) -> bool {
+    matches!(
+        command,
+        None | Some(
+            Command::Events(_)
+                | Command::Verify(_)
+                | Command::Replay(_)
+                | Command::Config(_)
+                | Command::Task(Task::Ls(_) | Task::Show(_))
+                | Command::Trace(Trace::Ls | Trace::Show(_) | Trace::Export(_) | Trace::Prove(_))
+                | Command::Session(Session::Ls(_) | Session::Show(_))
+                | Command::Agent(Agent::Ls)
+        )
+    )
 }
 
 /// What a command reads.

@@ -28,6 +28,8 @@ pub(super) struct Errand<'a> {
     pub(super) token: &'a str,
     pub(super) args: Vec<String>,
     pub(super) is_terminal: bool,
+    /// Whether it changes nothing, so that it may just as well be given again.
+    pub(super) only_looks: bool,
     pub(super) input: Option<Input>,
     /// Where what it prints goes, if not to standard output.
     pub(super) to: Option<File>,
@@ -121,8 +123,11 @@ impl Errand<'_> {
                 }
             };
             let Some(Ok(message)) = message else {
-                let cut = || unreachable(self.server, "it ended the conversation before it began");
-                return Err(if has_begun { unknown() } else { cut() });
+                return Err(match has_begun {
+                    true if self.only_looks => ended(self.server),
+                    true => unknown(),
+                    false => unreachable(self.server, "it ended the conversation before it began"),
+                });
             };
             match message {
                 Message::Binary(bytes) => print(&bytes, &mut to)?,
@@ -189,9 +194,22 @@ fn refused(server: &str, error: Error) -> CliError {
 }
 
 fn unreachable(server: &str, why: &str) -> CliError {
-    CliError::new(Code::Unreachable, format!("the server at {server} cannot be reached"))
-        .cause(why)
-        .hint("baton explain S004")
+    let error =
+        CliError::new(Code::Unreachable, format!("the server at {server} cannot be reached")).cause(why);
+    match server.strip_prefix("https://") {
+        // What answers there is no TLS.
+        Some(rest) if why.contains("InvalidContentType") => {
+            error.cause("what answers there does not encrypt").hint(format!("--server http://{rest}"))
+        }
+        _ => error.hint("baton explain S004"),
+    }
+}
+
+/// A command that only looked was cut off: nothing is half done.
+fn ended(server: &str) -> CliError {
+    CliError::new(Code::ServerEnds, format!("the server at {server} ended in the middle of this"))
+        .cause("nothing was changed; the same command may be given again when it is back")
+        .hint("baton explain W016")
 }
 
 /// Shows a piece of what a command prints: its first byte says where.

@@ -248,7 +248,7 @@ impl Call {
 
     pub(super) fn run(self) -> u8 {
         let Call { cli, caller, console } = self;
-        let (owner, err) = (caller.owner.clone(), console.stderr.try_clone());
+        let (owner, mut err) = (caller.owner.clone(), console.stderr.clone());
         let run = || {
             let (ctx, mut ui) = prepare(&cli.globals, console, Some(caller), Arc::new(AtomicBool::new(true)));
             let ended = ctx.layout().and_then(|layout| owner.expect(&layout));
@@ -264,10 +264,8 @@ impl Call {
             }
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-            if let Ok(mut err) = err {
-                let _ = err
-                    .write_all(b"error: the command panicked in the process that owns the data directory\n");
-            }
+            let _ =
+                err.write_all(b"error: the command panicked in the process that owns the data directory\n");
             Exit::Unexpected.code()
         })
     }

@@ -94,8 +94,8 @@ impl Commands for InHouse {
     }
 
     fn begin(&self, handed: Handed, done: Done) -> Result<(), Problem> {
-        let Handed { words, who, streams, is_terminal, caller } = handed;
-        let console = Console::of(streams, is_terminal, Arc::new(caller));
+        let Handed { words, who, stdin, printed, is_terminal, caller } = handed;
+        let console = Console::elsewhere(stdin, printed, is_terminal, caller);
         let command = Command::in_house(&self.owner, &argv(&[], &words), console, Acting::by_token(&who))
             .and_then(|command| command.expect_remote(who.scope == Scope::Admin).map(|()| command));
         let command = command.map_err(|error| problem(&error))?;

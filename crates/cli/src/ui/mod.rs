@@ -7,13 +7,13 @@ pub(crate) mod text;
 pub(crate) mod time;
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use baton_core::json::Sorted;
 use serde_json::Value;
 
+use crate::console::Out;
 use crate::error::{CliError, Code, Stop};
 use color::{Mark, Paint};
 use shell::Place;
@@ -39,14 +39,14 @@ pub(crate) struct Ui {
     /// Columns of the terminal that standard output is; `None` where it is none, and nothing is cut.
     width: Option<usize>,
     /// Shared, so that whatever is said on standard error comes after the data before it.
-    out: RefCell<BufWriter<File>>,
-    err: File,
+    out: RefCell<BufWriter<Out>>,
+    err: Out,
 }
 
 impl Ui {
-    /// Speaks to these two files; `paint` is for the first.
+    /// Speaks to these two; `paint` is for the first.
     pub(crate) fn new(
-        (out, err): (File, File),
+        (out, err): (Out, Out),
         (paint, paint_err): (Paint, Paint),
         json: bool,
         loudness: Loudness,

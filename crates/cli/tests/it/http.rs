@@ -109,7 +109,11 @@ fn what_does_not_read_names_the_field_what_was_expected_and_what_came() {
     assert_eq!(wrong.header("allow"), Some("GET, POST"));
     let headers = [("Host", web.address.as_str()), ("Authorization", &format!("Bearer {}", web.token))];
     web.say("POST", "/v1/tasks", &headers, b"title=x").refuses(415, "W009");
+    web.say("POST", "/v1/tasks", &headers, b"").refuses(415, "W009");
     assert_eq!(web.get("/v1/tasks").expect(200)["tasks"], json!([]), "nothing was made");
+    // Where nothing has to be said, nothing need be said: what is refused is the task, which does not wait for it.
+    let id = web.task("one");
+    web.say("POST", &format!("/v1/tasks/{id}/retry"), &headers, b"").refuses(422, "T013");
     web.serving.stop();
 }
 

@@ -21,23 +21,29 @@ fn work(program: &str, language: &str, says: &str) {
     assert!(text.lines().count() <= 32, "thirty lines, more or less");
     let home = Home::new();
     let web = Web::start(&home);
+    // The first that is listed cannot be claimed: what it depends on is not done.
+    let open = web.post("/v1/tasks", &json!({"title": "Not yet"})).expect(201);
+    let waits = json!({"title": "After that", "status": "ready", "dependsOn": [open["id"]]});
+    web.post("/v1/tasks", &waits).expect(201);
     let made = web.post("/v1/tasks", &json!({"title": "Write hello.txt", "status": "ready"})).expect(201);
     let id = made["id"].as_str().unwrap();
     let token = home.json(&["token", "new", "ada", "--scope", "agent", "--agent", "ada"]);
-    let run = || {
+    let run = |token: &str| {
         let mut command = Command::new(program);
         command.args(["-c", text]).current_dir(home.work()).stdin(Stdio::null());
-        command
-            .env("BATON_URL", format!("http://{}", web.address))
-            .env("BATON_TOKEN", token["token"].as_str().unwrap());
+        command.env("BATON_URL", format!("http://{}", web.address)).env("BATON_TOKEN", token);
         finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), None)
     };
-    let ran = run();
+    let wrong = run("baton_wrong");
+    assert_ne!(wrong.code, Some(0), "{wrong:?}");
+    assert!(!home.work().join("hello.txt").exists(), "whoever holds no task does nothing");
+    let token = token["token"].as_str().unwrap();
+    let ran = run(token);
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), says), "{}", ran.stderr);
     let task = web.get(&format!("/v1/tasks/{id}")).expect(200);
     assert_eq!(task["status"], "review", "{task}");
     assert!(home.work().join("hello.txt").exists());
-    let again = run();
+    let again = run(token);
     assert!(format!("{}{}", again.stdout, again.stderr).contains("nothing to do"), "{again:?}");
     web.serving.stop();
 }

@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use axum::response::IntoResponse as _;
 use futures::{SinkExt as _, StreamExt as _};
@@ -20,7 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::access::{Needs, Who};
 use crate::app::Server;
 use crate::asked::{Answer, Asked};
-use crate::house::Handed;
+use crate::house::{Handed, PIECE_HEAD};
 use crate::limits::{ARGUMENTS_BYTES_MAX, ARGUMENTS_WAIT, COMMANDS_WAIT, PIECE_BYTES_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
@@ -37,9 +36,6 @@ pub const ROUTES: &[Route] = &[Route {
     gives: Gives::Socket,
     handler: handler!(open),
 }];
-
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
 
 async fn open(mut asked: Asked) -> Answer {
     let who = asked.who.clone().ok_or_else(|| Problem::token("a token is needed"))?;
@@ -70,8 +66,7 @@ async fn talk(server: Arc<Server>, who: Who, mut socket: WebSocket) {
 /// A command that runs, and our ends of its streams.
 struct Running {
     stdin: Sender,
-    stdout: Receiver,
-    stderr: Receiver,
+    printed: Receiver,
     exit: oneshot::Receiver<u8>,
     /// As long as this is there, so is whoever gave the command.
     caller: UnixStream,
@@ -89,9 +84,9 @@ async fn begin(server: &Arc<Server>, who: Who, socket: &mut WebSocket) -> Result
         args.and_then(|args| args.iter().map(|arg| arg.as_str().map(str::to_owned)).collect());
     let words = words.ok_or_else(|| Problem::form("args: expected a list of texts"))?;
     let is_terminal = request.get("isTerminal") == Some(&Value::Bool(true));
-    let (running, streams, theirs, done) = streams()
+    let Streams { running, stdin, printed, caller, done } = streams()
         .map_err(|error| Problem::unexpected(format!("the command cannot be given streams: {error}")))?;
-    let handed = Handed { words, who, streams, is_terminal, caller: theirs };
+    let handed = Handed { words, who, stdin, printed, is_terminal, caller };
     let commands = server.house.commands.clone();
     let begun = tokio::task::spawn_blocking(move || {
         let done = move |code| {
@@ -104,30 +99,36 @@ async fn begin(server: &Arc<Server>, who: Who, socket: &mut WebSocket) -> Result
     Ok(said.is_ok().then_some(running))
 }
 
-type Streams = (Running, [OwnedFd; 3], UnixStream, oneshot::Sender<u8>);
+/// Our ends of a command's streams, and those that it gets.
+struct Streams {
+    running: Running,
+    stdin: OwnedFd,
+    printed: OwnedFd,
+    caller: UnixStream,
+    done: oneshot::Sender<u8>,
+}
 
 fn streams() -> io::Result<Streams> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
-    let ((their_in, our_in), (our_out, their_out), (our_err, their_err)) = (pipe()?, pipe()?, pipe()?);
-    for ours in [&our_in, &our_out, &our_err] {
+    let ((stdin, our_in), (our_out, printed)) = (pipe()?, pipe()?);
+    for ours in [&our_in, &our_out] {
         rustix::fs::fcntl_setfl(ours, rustix::fs::fcntl_getfl(ours)? | rustix::fs::OFlags::NONBLOCK)?;
     }
-    let (caller, theirs) = UnixStream::pair()?;
+    let (ours, caller) = UnixStream::pair()?;
     let (done, exit) = oneshot::channel();
     let running = Running {
         stdin: Sender::from_owned_fd(our_in)?,
-        stdout: Receiver::from_owned_fd(our_out)?,
-        stderr: Receiver::from_owned_fd(our_err)?,
+        printed: Receiver::from_owned_fd(our_out)?,
         exit,
-        caller,
+        caller: ours,
     };
-    Ok((running, [their_in, their_out, their_err], theirs, done))
+    Ok(Streams { running, stdin, printed, caller, done })
 }
 
 impl Running {
     /// Passes on what is typed and what is printed, until the command ends or whoever gave it goes. When the server ends, a command has a while to end too.
     async fn relay(self, socket: WebSocket, mut ending: watch::Receiver<bool>) {
-        let Running { stdin, stdout, stderr, exit, caller } = self;
+        let Running { stdin, printed: pipe, exit, caller } = self;
         let (mut sink, mut source) = socket.split();
         let (sender, mut printed) = mpsc::channel::<Message>(4);
         let feeding = async move {
@@ -148,14 +149,11 @@ impl Running {
                 }
             }
         };
-        let printing = {
-            let (out, err) = (sender.clone(), sender.clone());
-            async move {
-                tokio::join!(pump(stdout, STDOUT, out), pump(stderr, STDERR, err));
-                let code = exit.await.unwrap_or(1);
-                let _ = sender.send(Message::Text(json!({"exit": code}).to_string().into())).await;
-                let _ = sender.send(Message::Close(None)).await;
-            }
+        let printing = async move {
+            pump(pipe, &sender).await;
+            let code = exit.await.unwrap_or(1);
+            let _ = sender.send(Message::Text(json!({"exit": code}).to_string().into())).await;
+            let _ = sender.send(Message::Close(None)).await;
         };
         let sending = async {
             while let Some(message) = printed.recv().await {
@@ -183,13 +181,16 @@ impl Running {
     }
 }
 
-/// Passes on what a command prints.
-async fn pump(mut pipe: Receiver, stream: u8, sender: mpsc::Sender<Message>) {
-    let mut buffer = vec![0; PIECE_BYTES_MAX];
-    buffer[0] = stream;
-    while let Ok(count) = pipe.read(&mut buffer[1..]).await {
-        let piece = Bytes::copy_from_slice(&buffer[..=count]);
-        if count == 0 || sender.send(Message::Binary(piece)).await.is_err() {
+/// Passes on what a command prints, in the order in which it does.
+async fn pump(mut pipe: Receiver, sender: &mpsc::Sender<Message>) {
+    let mut head = [0; PIECE_HEAD];
+    while pipe.read_exact(&mut head).await.is_ok() {
+        let [stream, length @ ..] = head;
+        let length = (u32::from_be_bytes(length) as usize).min(PIECE_BYTES_MAX);
+        let mut piece = vec![stream; 1 + length];
+        if pipe.read_exact(&mut piece[1..]).await.is_err()
+            || sender.send(Message::Binary(piece.into())).await.is_err()
+        {
             return;
         }
     }

@@ -1,14 +1,15 @@
 //! `baton trace export ID -o FILE`: one trace with all that verifies it, put in place whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_core::TraceId;
+use baton_core::limits::BUNDLE_LINE_BYTES_MAX;
 use baton_store::ArtifactStore;
 use baton_store::export::Error as ExportError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::Ended;
 use crate::context::{Context, Writing};
@@ -18,7 +19,7 @@ use crate::ids;
 use crate::input::file::Named;
 use crate::trace_args::TraceExport;
 use crate::ui::shell;
-use crate::ui::text::{bytes, count};
+use crate::ui::text::{bytes, count, printable};
 use crate::ui::{Ui, output_error};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
@@ -39,16 +40,33 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
         target.write(|out| write_bundle(&writing, trace, args, out, |error| target.fail(error).into()));
     writing.close(ui)?;
     let (events, length) = written?;
-    let path = args.output.display().to_string();
-    if ui.json {
-        ui.object(
-            &json!({"v": 1, "trace": trace.to_string(), "events": events, "file": path, "bytes": length}),
-        )?;
-    } else {
-        ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(events, "event"), bytes(length)));
-        ui.hint(&format!("baton verify {}", shell::path(&args.output)));
-    }
+    tell(ui, &args.output, &trace.to_string(), events, length)?;
     Ok(Exit::Ok)
+}
+
+/// Says what was written where.
+fn tell(ui: &mut Ui, output: &Path, trace: &str, events: u64, length: u64) -> Result<(), Stop> {
+    let path = output.display().to_string();
+    if ui.json {
+        return ui.object(&json!({"v": 1, "trace": trace, "events": events, "file": path, "bytes": length}));
+    }
+    ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(events, "event"), bytes(length)));
+    ui.hint(&format!("baton verify {}", shell::path(output)));
+    Ok(())
+}
+
+/// Says the same of a bundle that a server elsewhere made. Its first line says what it is.
+pub(crate) fn tell_fetched(ui: &mut Ui, output: &Path) -> Result<(), Stop> {
+    let mut head = String::new();
+    let read = File::open(output).and_then(|file| {
+        let length = file.metadata()?.len();
+        BufReader::new(file.take(BUNDLE_LINE_BYTES_MAX as u64)).read_line(&mut head)?;
+        Ok(length)
+    });
+    let length = read.map_err(|error| CliError::io("read", output, &error))?;
+    let head: Value = serde_json::from_str(&head).unwrap_or_default();
+    let trace = printable(head["trace"].as_str().unwrap_or_default());
+    tell(ui, output, &trace, head["events"].as_u64().unwrap_or(0), length)
 }
 
 /// Writes the bundle; a failure of the output itself is told apart from one of the ledger.

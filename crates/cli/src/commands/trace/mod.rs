@@ -15,6 +15,7 @@ use baton_ledger::seal::Receipt;
 use serde_json::{Value, json};
 
 pub(super) use change::expect_length;
+pub(crate) use export::tell_fetched;
 
 use crate::commands::Ended;
 use crate::context::Context;
