@@ -8,8 +8,8 @@ use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 pub(crate) use crate::agent_args::{Agent, AgentAdd, AgentCheck, AgentKey};
 use crate::config::Flag;
 pub(crate) use crate::operate_args::{
-    Acp, Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Serve,
-    Tokens,
+    Acp, Completions, Config, ConfigShow, Doctor, Explain, Hooks, Man, Mcp, Notify, NotifyFlush, Policy,
+    Serve, Tokens,
 };
 use crate::session_args::{Run, Session};
 use crate::task_args::{Ci, ExitSignal, Send, Task};
@@ -278,6 +278,15 @@ pub(crate) enum Command {
     ///   baton hooks check
     #[command(verbatim_doc_comment, subcommand)]
     Hooks(Hooks),
+    /// Check what guarded tasks have to observe
+    ///
+    /// `[policy]` and `[team]` of the configuration say by which rules guarded tasks
+    /// are done, and by whom; `docs/reference/guarded.md` describes them.
+    ///
+    /// Example:
+    ///   baton policy check
+    #[command(verbatim_doc_comment, subcommand)]
+    Policy(Policy),
     /// See which notifications could not be delivered, and try again
     ///
     /// People are told when a task comes to review, is blocked, done or given up: by

@@ -12,7 +12,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["init", "demo", "run", "task", "send", "exit", "ci", "trace", "agent"]),
     ("Watch", &["session", "events"]),
     ("Prove", &["verify", "replay"]),
-    ("Operate", &["serve", "token", "config", "hooks", "doctor", "notify", "explain", "completions", "man"]),
+    (
+        "Operate",
+        &["serve", "token", "config", "hooks", "policy", "doctor", "notify", "explain", "completions", "man"],
+    ),
     ("Speak", &["mcp", "acp", "mock-agent"]),
 ];
 

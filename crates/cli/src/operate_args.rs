@@ -34,6 +34,22 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Show by which rules guarded tasks are done, and by whom
+    ///
+    /// Shows every rule of `[policy]` with what the profile says filled in, and who of
+    /// `[team]` plays which part; and says what would keep a guarded task from being
+    /// done: a critic who also executes, an agent that is not configured, reviews that
+    /// nobody may write. Exit code 2: a task could not be done this way.
+    ///
+    /// Example:
+    ///   baton policy check
+    ///   baton policy check --json
+    #[command(verbatim_doc_comment)]
+    Check,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Hooks {
     /// Read hooks.json, and show every hook as it would run
     ///

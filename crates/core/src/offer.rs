@@ -3,7 +3,7 @@
 use crate::event::Payload;
 use crate::ids::EventId;
 use crate::limits::CLOCK_SKEW_MS_MAX;
-use crate::roles::{OWN_AGENT, Role};
+use crate::roles::{Role, is_own_name};
 use crate::time::Timestamp;
 
 /// The parts of an event that its sender chooses and that are not the sender's alone.
@@ -23,8 +23,8 @@ pub struct Offer<'a> {
 pub enum Refusal {
     #[error("events of type {0} are appended by Baton itself")]
     Reserved(String),
-    #[error("the agent name `{OWN_AGENT}` stands for Baton itself")]
-    Name,
+    #[error("the agent name `{0}` stands for Baton itself")]
+    Name(String),
     #[error("the role `system` is Baton's own")]
     Role,
     #[error("at is {at}, this machine's clock says {now}")]
@@ -40,8 +40,8 @@ impl Offer<'_> {
         if Payload::is_reserved(self.event_type) {
             return Err(Refusal::Reserved(self.event_type.to_owned()));
         }
-        if self.agent == Some(OWN_AGENT) {
-            return Err(Refusal::Name);
+        if let Some(own) = self.agent.filter(|agent| is_own_name(agent)) {
+            return Err(Refusal::Name(own.to_owned()));
         }
         if self.role == Some(Role::System) {
             return Err(Refusal::Role);
@@ -83,7 +83,9 @@ mod tests {
         for own in ["ledger.created", "ledger.recovered", "key_bound", "key_revoked", "trace.closed"] {
             check(Offer { event_type: own, ..GOOD }, &Err(Refusal::Reserved(own.into())));
         }
-        check(Offer { agent: Some("baton"), ..GOOD }, &Err(Refusal::Name));
+        for own in ["baton", "baton-rules", "baton-verifier"] {
+            check(Offer { agent: Some(own), ..GOOD }, &Err(Refusal::Name(own.into())));
+        }
         check(Offer { role: Some(Role::System), ..GOOD }, &Err(Refusal::Role));
     }
 

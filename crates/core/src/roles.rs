@@ -28,6 +28,11 @@ pub const RULES: &str = "baton-rules";
 /// The agent name of the auditor that is the verifier.
 pub const VERIFIER: &str = "baton-verifier";
 
+/// Whether an agent name is one under which Baton itself speaks.
+pub fn is_own_name(agent: &str) -> bool {
+    matches!(agent, OWN_AGENT | RULES | VERIFIER)
+}
+
 /// Why a text is not a [`Role`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a role (planner, executor, critic, auditor, operator, system), got {0:?}")]

@@ -32,8 +32,8 @@ pub enum Error {
     NoKey(AgentName),
     #[error("the role `system` is Baton's own")]
     OwnRole,
-    #[error("the agent name `{OWN_AGENT}` stands for Baton itself")]
-    OwnName,
+    #[error("the agent name `{0}` stands for Baton itself")]
+    OwnName(AgentName),
     #[error("agent {agent} already has the key {key}")]
     HasKey { agent: AgentName, key: KeyId },
 }
@@ -58,7 +58,7 @@ pub fn agent_key(journal: &dyn History, agent: &AgentName) -> Result<Option<Agen
 /// What is Baton's own is not for others to sign as.
 fn expect_others(agent: &AgentName, roles: &[Role]) -> Result<(), Error> {
     match () {
-        () if agent.as_str() == OWN_AGENT => Err(Error::OwnName),
+        () if agent.as_str() == OWN_AGENT => Err(Error::OwnName(agent.clone())),
         () if roles.contains(&Role::System) => Err(Error::OwnRole),
         () => Ok(()),
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use baton_core::limits::SMALL_FILE_BYTES_MAX;
-use baton_core::roles::OWN_AGENT;
+use baton_core::roles::is_own_name;
 use baton_core::{AgentName, KeyId, Payload, Role, TraceId};
 use baton_ledger::key::PublicKey;
 use baton_store::keys::{self, KeyStore};
@@ -25,8 +25,10 @@ use crate::ui::shell;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &AgentKey) -> Ended {
     let agent = &args.agent;
-    if agent.as_str() == OWN_AGENT {
-        return Err(CliError::from(registry::Error::OwnName).hint("baton agent key NAME").into());
+    if is_own_name(agent.as_str()) {
+        return Err(CliError::from(registry::Error::OwnName(agent.clone()))
+            .hint("baton agent key NAME")
+            .into());
     }
     if let Some(reason) = &args.reason {
         expect_length("the reason", reason, REASON_CHARS_MAX)?;

@@ -25,6 +25,7 @@ mod mcp;
 mod mock_agent;
 mod notify;
 mod offer;
+mod policy;
 mod replay;
 mod run;
 mod runner;
@@ -38,7 +39,7 @@ mod token;
 mod trace;
 mod verify;
 
-use crate::args::{Agent, Command, Config, Hooks};
+use crate::args::{Agent, Command, Config, Hooks, Policy};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
@@ -77,6 +78,7 @@ pub(crate) fn run(ctx: &Context, ui: &mut Ui, command: Option<Command>) -> Ended
         Some(Command::Config(Config::Show(args))) => config::show(ctx, ui, &args),
         Some(Command::Config(Config::Schema)) => config::schema(ui),
         Some(Command::Hooks(Hooks::Check)) => hooks::check(ctx, ui),
+        Some(Command::Policy(Policy::Check)) => policy::check(ctx, ui),
         Some(Command::Mcp(args)) => mcp::run(ctx, &args),
         Some(Command::Acp(args)) => acp::run(ctx, &args),
         Some(Command::MockAgent) => mock_agent::run(),

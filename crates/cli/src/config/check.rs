@@ -1,5 +1,7 @@
 //! What concerns several keys at once: keys that need each other, what each harness needs, names that must exist.
 
+use baton_core::roles::{OPERATOR, OWN_AGENT, RULES, VERIFIER};
+
 use super::read::{Agent, Origin, Resolved, Setting, did_you_mean};
 use super::table::{AGENT, HARNESSES};
 use super::value::Value;
@@ -9,7 +11,7 @@ use crate::error::CliError;
 pub(super) const MOCK: &str = "mock";
 
 /// Names that agents act under without being configured: Baton itself, and the person at the terminal.
-pub(super) const TAKEN: [&str; 2] = [baton_core::roles::OWN_AGENT, "operator"];
+pub(super) const TAKEN: [&str; 4] = [OWN_AGENT, OPERATOR, RULES, VERIFIER];
 
 /// Keys that only work together: a section and two names in it.
 const PAIRS: [(&str, &str, &str); 2] =

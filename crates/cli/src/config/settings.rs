@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use baton_core::{AgentName, Durability};
+use baton_core::{AgentName, Durability, guard};
 use baton_store::Options;
 
 use super::read::{Origin, Resolved, Values};
@@ -106,19 +106,13 @@ pub(crate) struct Team {
     pub(crate) auditor: Option<AgentName>,
 }
 
-/// What a guarded task has to observe; `None` is what the profile says.
+/// What guarded tasks have to observe, and which tasks are guarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
-    pub(crate) profile: Profile,
+    /// Whether new tasks are guarded without being asked to.
     pub(crate) guarded: bool,
-    pub(crate) risk_threshold: Option<Risk>,
-    pub(crate) tool_risks: BTreeMap<String, Risk>,
-    pub(crate) min_evidence: Option<u32>,
-    pub(crate) open_disputes: Option<OpenDisputes>,
-    pub(crate) critics: Option<Vec<Critic>>,
-    pub(crate) approvals: Option<u32>,
-    pub(crate) max_fallbacks: Option<u32>,
-    pub(crate) budgets: Budgets,
+    /// The profile, with what the configuration changes of it.
+    pub(crate) rules: guard::Policy,
 }
 
 /// Declares an enum of words that stand in the table.
@@ -142,23 +136,10 @@ macro_rules! words {
 words! {
     /// Where a failed CI leads.
     OnFailure { Block "block", Rework "rework" }
-    Profile { Strict "strict", Default "default", Lenient "lenient" }
-    Risk { Low "low", Medium "medium", High "high" }
-    OpenDisputes { Fail "fail", Warn "warn" }
-    /// Who may act as critic.
-    Critic { Agent "agent", Person "person", Rules "rules" }
     /// How what a program prints is understood.
     ExecProfile { Claude "claude", Codex "codex", Gemini "gemini", Plain "plain" }
     Api { OpenAi "openai", Anthropic "anthropic" }
     Workspace { Shared "shared", Worktree "worktree" }
-}
-
-/// What one run may use; `None` is no bound.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Budgets {
-    pub(crate) wall_clock: Option<Duration>,
-    pub(crate) tool_calls: Option<u64>,
-    pub(crate) tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,27 +237,40 @@ impl Resolved {
                 critic: team.optional("critic", as_agent),
                 auditor: team.optional("auditor", as_agent),
             },
-            policy: Policy {
-                profile: Profile::of(&policy.text("profile")),
-                guarded: policy.bool("guarded"),
-                risk_threshold: policy.optional("risk_threshold", as_risk),
-                tool_risks: policy.map("tool_risks", as_risk),
-                min_evidence: policy.optional("min_evidence", as_small),
-                open_disputes: policy.optional("open_disputes", as_text).map(|text| OpenDisputes::of(&text)),
-                critics: policy
-                    .optional("critics", as_list)
-                    .map(|list| list.iter().map(|text| Critic::of(text)).collect()),
-                approvals: policy.optional("approvals", as_small),
-                max_fallbacks: policy.optional("max_fallbacks", as_small),
-                budgets: Budgets {
-                    wall_clock: policy.optional("budgets.wall_clock", as_duration),
-                    tool_calls: policy.optional("budgets.tool_calls", as_integer),
-                    tokens: policy.optional("budgets.tokens", as_integer),
-                },
-            },
+            policy: Policy { guarded: policy.bool("guarded"), rules: rules(&policy) },
             agents: self.agents().map(|(name, values)| (name.clone(), agent(&Reader(values)))).collect(),
         }
     }
+}
+
+/// The profile, with what stands beside it.
+fn rules(of: &Reader<'_>) -> guard::Policy {
+    let profile = guard::Policy::of(known(&of.text("profile")));
+    let or = |key: &str, profile: u32| of.optional(key, as_small).unwrap_or(profile);
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    guard::Policy {
+        risk_threshold: of.optional("risk_threshold", as_known).unwrap_or(profile.risk_threshold),
+        tool_risks: of.map("tool_risks", as_known),
+        min_evidence: or("min_evidence", profile.min_evidence),
+        open_disputes: of.optional("open_disputes", as_known).unwrap_or(profile.open_disputes),
+        critics: match of.optional("critics", as_list) {
+            Some(list) => list.iter().map(|text| known(text)).collect(),
+            None => profile.critics,
+        },
+        approvals: or("approvals", profile.approvals),
+        max_fallbacks: or("max_fallbacks", profile.max_fallbacks),
+        budgets: guard::Budgets {
+            wall_clock_ms: of.optional("budgets.wall_clock", as_duration).map(milliseconds),
+            tool_calls: of.optional("budgets.tool_calls", as_integer),
+            tokens: of.optional("budgets.tokens", as_integer),
+        },
+        ..profile
+    }
+}
+
+/// A word of the rules, which the table has let through.
+fn known<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| unreachable!("the table does not let {text:?} through"))
 }
 
 fn agent(of: &Reader<'_>) -> Agent {
@@ -390,8 +384,8 @@ fn as_agent(value: &Value) -> Option<AgentName> {
     as_text(value)?.parse().ok()
 }
 
-fn as_risk(value: &Value) -> Option<Risk> {
-    as_text(value).map(|text| Risk::of(&text))
+fn as_known<T: std::str::FromStr>(value: &Value) -> Option<T> {
+    as_text(value).map(|text| known(&text))
 }
 
 fn as_command(value: &Value) -> Option<Vec<String>> {

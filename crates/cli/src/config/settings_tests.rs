@@ -1,5 +1,7 @@
 //! What is built in, and what a full file gives.
 
+use baton_core::guard::{Critic, Disputes, Profile, Risk};
+
 use super::*;
 use crate::config::of_text;
 
@@ -42,7 +44,7 @@ fn what_is_built_in_is_what_the_documents_say() {
     assert_eq!(built_in.notify, Notify { command: None, webhook: None });
     assert_eq!(built_in.server, Server { listen: "127.0.0.1:7433".into(), hosts: Vec::new(), tls: None });
     assert_eq!((built_in.store.url, built_in.telemetry.otlp_endpoint), (None, None));
-    assert_eq!(built_in.policy.profile, Profile::Default);
+    assert_eq!(built_in.policy, Policy { guarded: false, rules: guard::Policy::of(Profile::Default) });
     let names: Vec<&str> = built_in.agents.keys().map(AgentName::as_str).collect();
     assert_eq!(names, ["mock"]);
     let mock = &built_in.agents[&"mock".parse().unwrap()];
@@ -73,19 +75,21 @@ fn a_full_file_is_taken_over_whole() {
     assert_eq!(
         full.policy,
         Policy {
-            profile: Profile::Strict,
             guarded: true,
-            risk_threshold: Some(Risk::Medium),
-            tool_risks: BTreeMap::from([("bash".to_owned(), Risk::High)]),
-            min_evidence: Some(2),
-            open_disputes: Some(OpenDisputes::Fail),
-            critics: Some(vec![Critic::Person, Critic::Rules]),
-            approvals: Some(2),
-            max_fallbacks: Some(0),
-            budgets: Budgets {
-                wall_clock: Some(60 * MINUTE),
-                tool_calls: Some(100),
-                tokens: Some(1_000_000),
+            rules: guard::Policy {
+                risk_threshold: Risk::Medium,
+                tool_risks: BTreeMap::from([("bash".to_owned(), Risk::High)]),
+                min_evidence: 2,
+                open_disputes: Disputes::Fail,
+                critics: vec![Critic::Person, Critic::Rules],
+                approvals: 2,
+                max_fallbacks: 0,
+                budgets: guard::Budgets {
+                    wall_clock_ms: Some(3_600_000),
+                    tool_calls: Some(100),
+                    tokens: Some(1_000_000),
+                },
+                ..guard::Policy::of(Profile::Strict)
             },
         }
     );

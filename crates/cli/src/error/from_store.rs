@@ -214,7 +214,7 @@ impl From<registry::Error> for CliError {
             registry::Error::OwnRole => {
                 CliError::new(Code::Reserved, text).hint("choose another with --role")
             }
-            registry::Error::OwnName => CliError::new(Code::AgentReserved, text),
+            registry::Error::OwnName(_) => CliError::new(Code::AgentReserved, text),
             registry::Error::NoKey(agent) => {
                 CliError::new(Code::NoKey, text).hint(format!("baton agent key {agent}"))
             }

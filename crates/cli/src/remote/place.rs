@@ -61,7 +61,8 @@ pub(crate) fn place(command: Option<&Command>) -> Place {
             | Command::Replay(_)
             | Command::Doctor(_)
             | Command::Config(Config::Show(_))
-            | Command::Hooks(_) => Place::There,
+            | Command::Hooks(_)
+            | Command::Policy(_) => Place::There,
         },
     }
 }

@@ -117,7 +117,13 @@ impl Acting {
             },
             Some(Command::Doctor(args)) => !args.fix,
             Some(Command::Agent(Agent::Ls | Agent::Check(_))) => true,
-            Some(Command::Send(_) | Command::Exit(_) | Command::Hooks(_) | Command::Verify(_)) => true,
+            Some(
+                Command::Send(_)
+                | Command::Exit(_)
+                | Command::Hooks(_)
+                | Command::Policy(_)
+                | Command::Verify(_),
+            ) => true,
             Some(_) => false,
         };
         if may {

@@ -97,6 +97,8 @@ mod phases;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
+mod policy;
+#[cfg(test)]
 mod protocol_pages;
 #[cfg(test)]
 mod prove;

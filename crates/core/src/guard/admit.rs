@@ -28,6 +28,10 @@ impl Run {
             Some(Step::Begun(_)) if said.role != Role::System || said.agent != OWN_AGENT => {
                 refuse(Rule::RoleTable, "Baton itself begins a run", said.agent)
             }
+            // Everything after it is held against what it says.
+            Some(Step::Begun(_)) if said.key.is_none() => {
+                refuse(Rule::Beginning, "session_initialized signed by the ledger's key", "no signature")
+            }
             // Only what opens the trace may stand before it.
             Some(Step::Begun(_)) if said.seq > RUN_BEGINS => refuse(
                 Rule::Beginning,

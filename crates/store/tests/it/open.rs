@@ -4,13 +4,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use baton_core::Role;
+use baton_core::guard::{Begun, Policy, Profile, Proposal, Rule, Step, Team};
+use baton_ledger::body::Body;
 use baton_ledger::hash::sha256;
 use baton_ledger::record::Line;
+use baton_ledger::seal::{Checked, Refusal};
 use baton_store::disk::RealDisk;
 use baton_store::export::Exporter;
 use baton_store::journal::checkpoints::NoteDir;
-use baton_store::{FsJournal, History as _, Journal as _, Layout, OpenError, Options};
-use baton_testkit::builders::{decision, identity, new_trace, note, secret};
+use baton_store::{AppendError, FsJournal, History as _, Journal as _, Layout, OpenError, Options, registry};
+use baton_testkit::builders::{decision, event, identity, new_trace, note, secret};
 use baton_testkit::deadline::within;
 use tempfile::TempDir;
 
@@ -355,4 +359,62 @@ fn a_writer_under_load_pre_fills_and_a_clean_close_cuts_it() {
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.ends_with(b"}\n"));
     assert_eq!(bytes.split(|b| *b == b'\n').count(), 102);
+}
+
+#[test]
+fn a_guarded_run_is_held_to_its_rules_after_opening_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, planner) = (secret(1), secret(2));
+    let layout = Layout::new(dir.path());
+    let journal = FsJournal::create(Arc::new(RealDisk), &layout, identity(&key), &key, options()).unwrap();
+    let (run, plain) = (new_trace(), new_trace());
+    let name = |name: &str| name.parse().unwrap();
+    let team =
+        Team { planner: name("ada"), executor: name("bob"), critic: name("cleo"), auditor: name("dora") };
+    let begun = Step::Begun(Begun { policy: Policy::of(Profile::Default), team });
+    let proposal = |id: &str| {
+        let step = Step::Proposed(Proposal {
+            proposal_id: id.parse().unwrap(),
+            objective: "mend it".into(),
+            assumptions: Vec::new(),
+            required_tools: Vec::new(),
+            expected_evidence: Vec::new(),
+            revises: None,
+        });
+        let mut event =
+            event(run, step.event_type(), serde_json::Value::Object(step.to_payload().fields().into_owned()));
+        (event.actor.agent, event.actor.role) = (name("ada"), Role::Planner);
+        Checked::just_signed(Body::signed(event, &planner).unwrap(), &planner)
+    };
+    let roles = [Role::Planner];
+    registry::bind(&journal, &key, &name("ada"), planner.public(), &roles).unwrap();
+    let registered = registry::agent_key(&journal, &name("ada")).unwrap().unwrap();
+    let begin = |trace| decision(vec![registry::signed_own(trace, begun.to_payload(), &key).unwrap()]);
+    journal.append(begin(run)).unwrap();
+    let mut first = decision(Vec::new());
+    registry::preface(&journal, &key, run, &registered, &mut first).unwrap();
+    first.events.push(proposal("p1"));
+    journal.append(first).unwrap();
+    for n in 0..3 {
+        journal.append(decision(vec![note(plain, 0, n)])).unwrap();
+    }
+    journal.close().unwrap();
+    for forgets in [false, true] {
+        if forgets {
+            forget_index(&dir);
+        }
+        let journal = open(&dir).unwrap();
+        let taken = journal.append(decision(vec![proposal("p1")])).unwrap_err();
+        let rule = |error: AppendError| match error {
+            AppendError::Refused(Refusal::Guard(breach)) => breach.rule,
+            other => panic!("{other}"),
+        };
+        assert_eq!(rule(taken), Rule::NewName);
+        assert_eq!(rule(journal.append(begin(run)).unwrap_err()), Rule::Beginning);
+        // A trace that is none goes on as ever, and becomes none.
+        journal.append(decision(vec![note(plain, 0, 9)])).unwrap();
+        assert_eq!(rule(journal.append(begin(plain)).unwrap_err()), Rule::Beginning);
+        journal.append(decision(vec![proposal(if forgets { "p3" } else { "p2" })])).unwrap();
+        journal.close().unwrap();
+    }
 }

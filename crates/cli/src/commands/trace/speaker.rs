@@ -102,7 +102,7 @@ impl Speaker<'_> {
             offer::Refusal::Reserved(event_type) => {
                 CliError::new(Code::Reserved, text).hint(self.command_for(event_type))
             }
-            offer::Refusal::Name => {
+            offer::Refusal::Name(_) => {
                 CliError::new(Code::AgentReserved, text).hint("add --agent NAME with a name of its own")
             }
             offer::Refusal::Role => CliError::new(Code::Reserved, text).hint("choose another with --role"),

@@ -151,7 +151,9 @@ fn a_run_begins_once_and_baton_begins_it() {
         cited: &[],
     };
     assert_eq!(Run::admit_beginning(&said).unwrap_err().rule, Rule::RoleTable);
-    let own = Said { agent: OWN_AGENT, seq: 2, ..said };
+    let unsigned = Said { agent: OWN_AGENT, seq: 2, ..said };
+    assert_eq!(Run::admit_beginning(&unsigned).unwrap_err().rule, Rule::Beginning);
+    let own = Said { key: Some(key(0)), ..unsigned };
     assert_eq!(Run::admit_beginning(&own), Ok(()));
     let late = Said { seq: 3, ..own };
     assert_eq!(Run::admit_beginning(&late).unwrap_err().rule, Rule::Beginning);

@@ -149,7 +149,7 @@ impl Story {
             step: Some(&step),
             agent: OWN_AGENT,
             role: Role::System,
-            key: None,
+            key: Some(key(0)),
             seq: 1,
             seen: None,
             cited: &[],

@@ -2,7 +2,7 @@
 
 use super::{Act, Decided, Moment, OPERATOR, executor};
 use crate::ids::{AgentName, RunId, TaskId, Token};
-use crate::roles::OWN_AGENT;
+use crate::roles::{OWN_AGENT, is_own_name};
 use crate::task::event::{LeaseAcquired, LeaseEnded, LeaseRenewed};
 use crate::task::{Board, Lease, Refusal, Status, Task, TaskEvent};
 use crate::time::Timestamp;
@@ -44,7 +44,7 @@ impl Board {
     /// Gives a task to an agent, or says who has it.
     pub fn claim(&self, claim: &Claim, moment: Moment) -> Result<(RunId, Decided), Refusal> {
         let mut act = Act::on(self, &claim.task, moment)?;
-        if matches!(claim.agent.as_str(), OWN_AGENT | OPERATOR) {
+        if is_own_name(claim.agent.as_str()) || claim.agent.as_str() == OPERATOR {
             let expected = format!("an agent's name; {OWN_AGENT} is Baton itself and {OPERATOR} a person");
             return Err(Refusal::Field { field: "agent", expected, got: claim.agent.to_string() });
         }

@@ -9,7 +9,7 @@ use crate::ids::{AgentName, Digest, TaskId, TraceId};
 use crate::protocol::{
     Body, CompletionReport, Detail, HandoffRejected, HandoffRequest, Message, Reason, Rejection, StatusUpdate,
 };
-use crate::roles::OWN_AGENT;
+use crate::roles::is_own_name;
 use crate::task::event::{
     Completed, DelegationAnswered, DelegationRequested, Logged, MessageReceived, MessageRejected,
     MessageUnknown, MessageWarning, Transitioned,
@@ -106,8 +106,8 @@ impl Board {
     /// Nobody speaks as Baton itself, and nobody's update for somebody else.
     fn expect_own_name(told: &Told) -> Checked {
         let from = &told.message.from;
-        if from.as_str() == OWN_AGENT {
-            let detail = Detail::Text(format!("the name {OWN_AGENT} stands for Baton itself"));
+        if is_own_name(from.as_str()) {
+            let detail = Detail::Text(format!("the name {from} stands for Baton itself"));
             return Err(Rejection::new(Reason::UnauthorizedAgent, Some(detail)));
         }
         match &told.message.body {

@@ -1,0 +1,111 @@
+//! `baton policy check`: by which rules the next guarded task would be done, and by whom, or why it would not be.
+
+use std::time::Duration;
+
+use baton_core::guard::{Critic, Policy};
+use baton_core::roles::{RULES, VERIFIER};
+use baton_core::{AgentName, duration};
+use serde_json::{Value, json};
+
+use crate::commands::Ended;
+use crate::config::{Settings, Team};
+use crate::context::Context;
+use crate::error::Code;
+use crate::exit::Exit;
+use crate::ui::Ui;
+use crate::ui::color::Mark;
+use crate::ui::table::{Align, Table};
+
+pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
+    let layout = ctx.layout()?;
+    let Settings { team, policy, .. } = ctx.settings(Some(layout.root()))?;
+    let problems = problems(&team, &policy.rules);
+    let exit = if problems.is_empty() { Exit::Ok } else { Code::Config.exit() };
+    if ui.json {
+        ui.object(&json!({
+            "v": 1, "valid": problems.is_empty(), "guarded": policy.guarded, "policy": to_json(&policy.rules),
+            "team": players(&team).map(|(part, name)| (part.to_owned(), Value::from(name))).into_iter().collect::<Value>(),
+            "problems": problems,
+        }))?;
+        return Ok(exit);
+    }
+    let mut table = Table::new(&[("rule", Align::Left), ("holds", Align::Left)]);
+    for (rule, holds) in rows(&policy.rules) {
+        table.row(vec![rule.to_owned(), holds]);
+    }
+    for (part, name) in players(&team) {
+        table.row(vec![part.to_owned(), name]);
+    }
+    ui.table(table)?;
+    ui.note(match policy.guarded {
+        true => "Every new task is guarded.",
+        false => "Tasks are guarded that are made with --guarded.",
+    });
+    for problem in &problems {
+        ui.line(&format!("{} {problem}", ui.paint.mark(Mark::Bad, "wrong:")))?;
+    }
+    Ok(exit)
+}
+
+/// Who plays which part; what nobody is named for, Baton plays itself.
+fn players(team: &Team) -> [(&'static str, String); 4] {
+    let name = |name: &Option<AgentName>, else_: &str| {
+        name.as_ref().map_or_else(|| else_.to_owned(), ToString::to_string)
+    };
+    [
+        ("planner", name(&team.planner, "nobody")),
+        ("executor", name(&team.executor, "the task's own agent")),
+        ("critic", name(&team.critic, RULES)),
+        ("auditor", name(&team.auditor, VERIFIER)),
+    ]
+}
+
+/// What would keep a guarded task from being done.
+fn problems(team: &Team, policy: &Policy) -> Vec<String> {
+    let mut found = Vec::new();
+    if team.planner.is_none() {
+        found.push("team.planner: expected the name of an agent, got nothing: nobody proposes".to_owned());
+    }
+    if team.critic.is_some() && team.critic == team.executor {
+        found.push(
+            "team.critic: expected another agent than team.executor: nobody judges what they did".to_owned(),
+        );
+    }
+    let kind = if team.critic.is_some() { Critic::Agent } else { Critic::Rules };
+    if !policy.critics.contains(&kind) && !policy.critics.contains(&Critic::Person) {
+        found.push(format!("policy.critics: expected {kind} or person among them: nobody may review"));
+    }
+    if policy.approvals > 1 && !policy.critics.contains(&Critic::Person) {
+        found.push(format!(
+            "policy.approvals: expected at most 1 where no person is among policy.critics, got {}",
+            policy.approvals
+        ));
+    }
+    found
+}
+
+fn to_json(policy: &Policy) -> Value {
+    // Words, numbers and lists always make an object.
+    serde_json::to_value(policy).unwrap_or_default()
+}
+
+fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
+    let bound = |bound: Option<u64>| bound.map_or("no bound".to_owned(), |bound| bound.to_string());
+    let risks = policy.tool_risks.iter().map(|(tool, risk)| format!("{tool} {risk}"));
+    let risks: Vec<String> = risks.collect();
+    let critics: Vec<&str> = policy.critics.iter().map(|critic| critic.as_str()).collect();
+    let wall_clock = policy.budgets.wall_clock_ms.map(|ms| duration::format(Duration::from_millis(ms)));
+    vec![
+        ("profile", policy.profile.to_string()),
+        ("risk_threshold", policy.risk_threshold.to_string()),
+        ("tool_risks", if risks.is_empty() { "none".to_owned() } else { risks.join(", ") }),
+        ("min_evidence", policy.min_evidence.to_string()),
+        ("open_disputes", policy.open_disputes.to_string()),
+        ("critics", critics.join(", ")),
+        ("approvals", policy.approvals.to_string()),
+        ("max_fallbacks", policy.max_fallbacks.to_string()),
+        ("budgets.wall_clock", wall_clock.unwrap_or_else(|| "no bound".to_owned())),
+        ("budgets.tool_calls", bound(policy.budgets.tool_calls)),
+        ("budgets.tokens", bound(policy.budgets.tokens)),
+    ]
+}

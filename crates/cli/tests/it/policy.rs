@@ -1,0 +1,58 @@
+//! `baton policy check`: the rules as they hold, and what would keep a guarded task from being done.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::Home;
+
+fn home(config: &str) -> Home {
+    let home = Home::new();
+    fs::write(home.data().join("baton.toml"), config).unwrap();
+    home
+}
+
+const AGENTS: &str = "[agents.ada]\nharness = \"mock\"\n[agents.bob]\nharness = \"mock\"\n";
+
+#[test]
+fn what_holds_is_shown_with_what_the_profile_says_filled_in() {
+    let home = home(&format!(
+        "[team]\nplanner = \"ada\"\nexecutor = \"bob\"\n[policy]\nprofile = \"strict\"\nmin_evidence = 2\n\
+         critics = [\"person\"]\ntool_risks = {{ deploy = \"high\" }}\nbudgets.wall_clock = \"1h\"\n{AGENTS}"
+    ));
+    let checked = home.json(&["policy", "check"]);
+    assert_eq!(checked["valid"], true, "{checked}");
+    let policy = &checked["policy"];
+    assert_eq!((&policy["profile"], &policy["risk_threshold"]), (&json!("strict"), &json!("low")));
+    assert_eq!((&policy["min_evidence"], &policy["critics"]), (&json!(2), &json!(["person"])));
+    assert_eq!(policy["budgets"], json!({"wall_clock_ms": 3_600_000}));
+    assert_eq!(checked["team"]["critic"], "baton-rules");
+    let shown = home.run(&["policy", "check"]);
+    let shown = &shown.expect(0).stdout;
+    for line in ["open_disputes", "deploy high", "1h", "ada", "baton-verifier"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn what_would_keep_a_task_from_being_done_is_said() {
+    for (config, says) in [
+        ("", "team.planner: expected the name of an agent, got nothing"),
+        ("[team]\nplanner = \"ada\"\nexecutor = \"bob\"\ncritic = \"bob\"\n", "nobody judges what they did"),
+        ("[team]\nplanner = \"ada\"\n[policy]\ncritics = [\"agent\"]\n", "nobody may review"),
+        (
+            "[team]\nplanner = \"ada\"\n[policy]\napprovals = 2\ncritics = [\"rules\"]\n",
+            "policy.approvals: expected at most 1",
+        ),
+    ] {
+        let home = home(&format!("{config}{AGENTS}"));
+        let checked = home.run(&["policy", "check"]);
+        assert!(checked.expect(2).stdout.contains(says), "{config}: {checked:?}");
+    }
+    let unknown = home(&format!("[team]\nplanner = \"eve\"\n{AGENTS}"));
+    unknown.run(&["policy", "check"]).refused(2, "U001", "there is no [agents.eve]");
+    // The names under which Baton itself judges are nobody else's.
+    let home = home("[agents.baton-rules]\nharness = \"mock\"\n");
+    home.run(&["policy", "check"]).refused(2, "U001", "baton-rules");
+    home.run(&["agent", "key", "baton-verifier", "--role", "auditor"]).expect(4);
+}
