@@ -81,7 +81,7 @@ pub struct Proposed {
 pub struct Intended {
     pub intent: Intent,
     pub seq: u64,
-    /// Whether it waits for a review before it is run.
+    /// Whether it waits for a review before it is run: by the policy, or because what it repeats was blocked.
     pub is_risky: bool,
     pub answer: Option<(Answer, u64)>,
     pub started: Option<u64>,
@@ -275,7 +275,8 @@ impl Run {
         let is_foreseen = self
             .proposal(&intent.proposal_id)
             .is_some_and(|proposed| proposed.proposal.required_tools.contains(&intent.tool_name));
-        let is_risky = self.policy.needs_review(&intent.tool_name, intent.risk_class, is_foreseen);
+        let is_risky = self.policy.needs_review(&intent.tool_name, intent.risk_class, is_foreseen)
+            || self.is_blocked_before(intent);
         if let Some(before) = &intent.retry_of {
             self.of_intent(before, |intended| intended.is_retried = true);
         }
@@ -290,6 +291,16 @@ impl Run {
             is_retried: false,
         };
         self.intents.insert(intent.intent_id.clone(), Arc::new(intended));
+    }
+
+    /// Whether it takes the place of an intent that was blocked, or is the same again under another name.
+    fn is_blocked_before(&self, intent: &Intent) -> bool {
+        self.intents().any(|before| {
+            let is_same = before.intent.tool_name == intent.tool_name
+                && before.intent.normalized_input_hash == intent.normalized_input_hash;
+            let is_blocked = matches!(before.answer, Some((Answer::Blocked, _)));
+            is_blocked && (is_same || intent.retry_of.as_ref() == Some(&before.intent.intent_id))
+        })
     }
 
     fn apply_end(&mut self, execution: &Execution, seq: u64, has_failed: bool) {

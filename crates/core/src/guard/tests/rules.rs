@@ -363,6 +363,20 @@ fn a_risky_tool_waits_for_its_review_and_a_blocked_one_for_ever() {
     story.say(CRITIC, &answer("i3", Answer::Blocked));
     story.breaks(Rule::IntentBlocked, EXECUTOR, &started("i3"));
     story.breaks(Rule::Subject, (OPERATOR, Role::Critic), &answer("i3", Answer::Approved));
+    // Under another name it waits as well, and so does what takes its place, however harmless that is said to be.
+    let mut again = Story { run: story.run.clone(), seq: story.seq };
+    again.say(EXECUTOR, &intent("i5", Risk::Low)).say(CRITIC, &answer("i5", Answer::Blocked));
+    again.say(EXECUTOR, &intent("i6", Risk::Low));
+    again.breaks(Rule::IntentApproved, EXECUTOR, &started("i6"));
+    again.say(
+        EXECUTOR,
+        &Step::Intended(Intent {
+            normalized_input_hash: hash(8),
+            retry_of: Some(id("i5")),
+            ..intent_of("i7", "write_file", Risk::Low)
+        }),
+    );
+    again.breaks(Rule::IntentApproved, EXECUTOR, &Step::Started(execution("i7", 8)));
     // A revision that is approved.
     let revised = Intent { retry_of: Some(id("i3")), ..intent_of("i4", "deploy", Risk::Low) };
     story.say(EXECUTOR, &Step::Intended(revised)).say(CRITIC, &answer("i4", Answer::Approved));
