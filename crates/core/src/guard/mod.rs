@@ -4,6 +4,7 @@
 //! two sides. See the README beside this file.
 
 mod admit;
+mod next;
 mod policy;
 mod read;
 mod rule;
@@ -13,6 +14,7 @@ mod step;
 mod tests;
 mod words;
 
+pub use next::{Known, Next};
 pub use policy::{Budgets, Policy};
 pub use rule::{Breach, Question, Rule};
 pub use run::{Claimed, Intended, Proposed, RUN_BEGINS, Run, Said};

@@ -1,3 +1,4 @@
+mod next;
 mod reading;
 mod rules;
 mod story;
