@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The second verifier of the Baton ledger, written from docs/protocol/ledger.md and from nothing else.
+"""The second verifier of the Baton ledger, written from docs/protocol/ledger.md and docs/reference/guarded.md, and from nothing else.
 
     verify.py PATH [--checkpoint FILE] [--trust FILE]   a data directory, a bundle or one segment
     verify.py --proof FILE [--trust FILE]               a proof of one event, or of consistency
@@ -15,10 +15,14 @@ from types import SimpleNamespace
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+import verify_guarded
+
 MAX_LINE, MAX_DEPTH, MAX_ARTIFACTS, MAX_SEEN, MAX_INTEGER = 1_048_576, 64, 256, 4096, 2**53 - 1
 MAX_NOTE, MAX_NOTE_SIGNATURES, CHUNK, MAX_NODES, MAX_PROOF = 16_384, 16, 524_288, 64, MAX_LINE + 65_536
 WARNINGS = {"TORN_TAIL": "the journal ends inside a line or a batch", "NO_CHECKPOINT": "a cut-off tail cannot be excluded",
-            "KEY_UNPINNED": "the ledger's key is known only from the input", "ARTIFACT_UNCHECKED": "artifacts are not at hand"}
+            "KEY_UNPINNED": "the ledger's key is known only from the input", "ARTIFACT_UNCHECKED": "artifacts are not at hand",
+            "FINALIZATION_INCOMPLETE": "a guarded run has no end", "CLAIM_DISPUTED": "a challenge is not answered",
+            "OVERRIDE_RECORDED": "a person let something through"}
 
 
 class Fault(Exception):
@@ -288,7 +292,7 @@ class Ledger:
 
     def accept(self, record):
         """Makes the checks from `seq` on, on a record whose form, hash and place among the lines are good, and takes it in."""
-        trace = self.traces.setdefault(record["trace"], SimpleNamespace(hashes=[], keys={}, closed=False))
+        trace = self.traces.setdefault(record["trace"], SimpleNamespace(hashes=[], keys={}, closed=False, guard=verify_guarded.Guard()))
         require(record["seq"] == len(trace.hashes) + 1, "SEQUENCE_GAP", "seq does not count on")
         require(record["id"] not in self.ids, "SEQUENCE_GAP", "the id occurs twice")
         self.check_chain(record, trace)
@@ -299,6 +303,10 @@ class Ledger:
             self.apply_key_event(record["type"], record["payload"], record["sig"]["key"], trace.keys)
         self.check_actor(record, trace.keys)
         self.check_order(record, trace.closed)
+        try:
+            trace.guard.check(record)
+        except verify_guarded.Broken as broken:
+            raise Fault(*broken.args) from None
         self.check_artifacts(record)
         trace.hashes.append(record["hash"])
         trace.closed = record["type"] == "trace.closed"
@@ -458,6 +466,8 @@ def check_journal(report, segments, stored, kept, given):
     index, count = record.get("batch", [1, 1])
     if torn or index < count:
         report.warnings.append("TORN_TAIL")
+    report.warnings += ["FINALIZATION_INCOMPLETE"] * any(trace.guard.is_open() for trace in ledger.traces.values())
+    report.warnings += sorted(set().union(*(trace.guard.warnings for trace in ledger.traces.values())))
     if stored is None and ledger.cited_sizes:
         report.warnings.append("ARTIFACT_UNCHECKED")
     for name, read in kept:
@@ -544,6 +554,9 @@ def check_bundle(report, data, given):
             check_artifact_lines(lines, name, size)
     elif ledger.cited_sizes:
         report.warnings.append("ARTIFACT_UNCHECKED")
+    guard = ledger.traces[header["trace"]].guard
+    require(not guard.is_open() or guard.policy["profile"] != "strict", "FINALIZATION_INCOMPLETE", "the run has no end")
+    report.warnings += ["FINALIZATION_INCOMPLETE"] * guard.is_open() + sorted(guard.warnings)
     root = check_head_and_proof(lines, ledger, header, records[-1])
     stated, further = next(lines, b""), list(lines) or unterminated
     well_formed(parse_canonical(stated) and stated.startswith(b'{"report":{') and not further, "the end is malformed")

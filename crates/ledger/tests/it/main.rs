@@ -18,8 +18,6 @@ mod forged;
 #[cfg(test)]
 mod forger;
 #[cfg(test)]
-mod guarded;
-#[cfg(test)]
 mod late;
 #[cfg(test)]
 mod merkle;

@@ -7,5 +7,6 @@ mod faults;
 mod fixtures;
 mod fuzz;
 mod guard_page;
+mod guarded;
 mod second_verifier;
 mod tidy;

@@ -370,3 +370,14 @@ fn both_verifiers_agree_behind_the_end_of_a_trace_and_on_ids_that_come_late() {
         compare(&cases);
     });
 }
+
+#[test]
+fn both_verifiers_agree_on_guarded_runs() {
+    within(600, "second verifier, guarded runs", || {
+        let case = |(name, data): (String, Vec<u8>)| {
+            let artifacts = Some(crate::guarded::artifacts());
+            Case { name, kind: "journal", data, checkpoint: None, artifacts }
+        };
+        compare(&crate::guarded::histories().into_iter().map(case).collect::<Vec<_>>());
+    });
+}

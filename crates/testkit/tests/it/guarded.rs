@@ -1,17 +1,20 @@
 //! Every rule of guarded work on both sides: what breaks it is refused before it is sealed, and the same, forged with correct hashes and valid
-//! signatures, is found where it stands.
+//! signatures, is found where it stands; by the second verifier too.
 
-use baton_core::guard::{Policy, Profile, Rule, Step};
-use baton_core::{Event, Role, Seen, TraceId};
-use baton_ledger::body::Body;
+use std::cell::RefCell;
+
+use baton_core::guard::{Policy, Profile, Rule};
+use baton_core::{ArtifactRef, Event, KeyGrant, Payload, Role, Seen, TraceId};
+use baton_ledger::body::{Body, Link};
 use baton_ledger::hash::sha256;
+use baton_ledger::record::Line;
 use baton_ledger::seal::{Checked, Refusal};
-use baton_ledger::verify::{Code, Severity, Verdict, code_of};
+use baton_ledger::verify::{Code, Options, Report, Severity, Verdict, code_of};
+use baton_store::registry::signed_own;
+use baton_store::{AppendError, History as _, Journal as _, MemoryJournal};
+use baton_testkit::builders::{agent, decision, event, identity, new_trace, secret};
+use baton_testkit::segments::{MemoryArtifacts, verify_bytes};
 use serde_json::{Value, json};
-
-use crate::forger::{Record, lines, read, reseal};
-use crate::reader::{Shelf, codes, options, shown, verdict, verify_segments};
-use crate::writer::{Writer, artifact, bound, event, grant, other, secret, signed, trace};
 
 const INPUT: &[u8] = b"{\"path\":\"a.txt\"}";
 const OUTPUT: &[u8] = b"done";
@@ -147,26 +150,38 @@ fn aborted() -> Words {
     words("trace_aborted", json!({"reason": "enough"}))
 }
 
+thread_local! {
+    /// What was forged in this thread, for the second verifier.
+    static FORGED: RefCell<Vec<(String, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the histories cite.
+pub(crate) fn artifacts() -> MemoryArtifacts {
+    MemoryArtifacts([INPUT, OUTPUT, ELSE].map(|content| (sha256(content), content.to_vec())).into())
+}
+
 /// A ledger with a run in it, which is told honestly as far as it goes.
 struct Stage {
-    writer: Writer,
+    journal: MemoryJournal,
     run: TraceId,
-    n: u64,
 }
 
 impl Stage {
     fn new(policy: &Policy) -> Stage {
-        Stage::beginning(begun(policy))
+        Stage::beginning(&begun(policy))
     }
 
-    fn beginning(begun: Words) -> Stage {
-        let mut stage = Stage { writer: Writer::new(), run: trace(1), n: 1 };
-        stage.say(BATON, &begun.behind_nothing());
-        for (agent, key) in CAST {
-            let roles = [Role::Planner, Role::Executor, Role::Critic, Role::Auditor, Role::Operator];
-            stage.n += 1;
-            let event = bound(stage.n, stage.run, grant(key, agent, &roles));
-            stage.writer.append(vec![signed(event, 1)]).unwrap();
+    fn beginning(begun: &Words) -> Stage {
+        let key = secret(1);
+        let mut stage =
+            Stage { journal: MemoryJournal::new(identity(&key), &key).unwrap(), run: new_trace() };
+        stage.say(BATON, begun);
+        let roles = [Role::Planner, Role::Executor, Role::Critic, Role::Auditor, Role::Operator].to_vec();
+        for (name, key) in CAST {
+            let (roles, public) = (roles.clone(), secret(key).public().to_text());
+            let grant = KeyGrant { key: secret(key).id(), public, agent: agent(name), roles };
+            let bound = signed_own(stage.run, Payload::KeyBound(grant), &secret(1)).unwrap();
+            stage.journal.append(decision(vec![bound])).unwrap();
         }
         stage
     }
@@ -176,24 +191,26 @@ impl Stage {
     }
 
     fn event(&self, who: Who, words: &Words) -> Event {
-        let mut event = event(self.n + 1, self.run, who.0, who.1, other(words.event_type, &words.fields));
-        event.artifacts = words.cites.iter().map(|content| artifact(content, "x")).collect();
-        let head = self.writer.chain.trace(self.run);
+        let mut event = event(self.run, words.event_type, words.fields.clone());
+        (event.actor.agent, event.actor.role) = (agent(who.0), who.1);
+        event.artifacts = words.cites.iter().map(|content| cited(content)).collect();
+        let head = self.journal.trace(self.run);
         event.seen = words.behind.zip(head).map(|(behind, head)| {
-            let seq = head.seq - behind;
-            let stored = read(&self.writer.bytes);
-            let of_run = |record: &&Record| record.text("trace") == self.run.to_string();
-            let record = stored.iter().filter(of_run).nth(seq as usize - 1).unwrap();
-            Seen { seq, hash: record.text("hash").parse().unwrap() }
+            let stored = self.journal.read_trace(self.run, head.seq - behind, 1).unwrap();
+            let line = Line::parse(stored[0].text.as_bytes()).unwrap();
+            Seen { seq: line.seq, hash: line.hash }
         });
         event
     }
 
     fn offer(&mut self, who: Who, words: &Words) -> Result<(), Refusal> {
-        let event = self.event(who, words);
-        self.writer.append(vec![signed(event, key_of(who.0))]).map(drop)?;
-        self.n += 1;
-        Ok(())
+        let key = secret(key_of(who.0));
+        let body = Body::signed(self.event(who, words), &key).unwrap();
+        match self.journal.append(decision(vec![Checked::just_signed(body, &key)])) {
+            Ok(_) => Ok(()),
+            Err(AppendError::Refused(refusal)) => Err(refusal),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     #[track_caller]
@@ -202,8 +219,13 @@ impl Stage {
         self
     }
 
+    fn bytes(&self) -> Vec<u8> {
+        let lines = self.journal.read(1, usize::MAX).unwrap();
+        lines.iter().flat_map(|line| [line.text.as_bytes(), b"\n"].concat()).collect()
+    }
+
     fn audit(&self, status: &str) -> Words {
-        let head = self.writer.chain.trace(self.run).unwrap().hash.to_string();
+        let head = self.journal.trace(self.run).unwrap().head.to_string();
         let report = sha256(b"a report").to_string();
         words("verification_run_completed", json!({"status": status, "report": report, "head": head}))
     }
@@ -233,39 +255,60 @@ impl Stage {
     }
 
     /// What stands in the ledger so far, verified.
-    fn verified(&self) -> baton_ledger::verify::Report {
-        verify_segments(&[(1, &self.writer.bytes)], &Shelf::holding(&[INPUT, OUTPUT]), &options(None))
+    fn verified(&self) -> Report {
+        judged("honest", self.bytes())
     }
 
     /// Refused before it is sealed, with the rule; and forged behind what stands there, found with the rule's code.
     #[track_caller]
     fn breaks(&mut self, rule: Rule, who: Who, words: &Words) {
-        let before = self.writer.bytes.clone();
+        let before = self.bytes();
         match self.offer(who, words).expect_err("it breaks a rule") {
             Refusal::Guard(breach) => assert_eq!(breach.rule, rule, "{breach}"),
             Refusal::HeadMoved { .. } => assert_eq!(rule, Rule::SeenHead),
             Refusal::Role { .. } => assert_eq!(rule, Rule::RoleTable),
             refusal => panic!("{refusal}"),
         }
-        assert_eq!(self.writer.bytes, before, "nothing of it is written");
+        assert_eq!(self.bytes(), before, "nothing of it is written");
         assert!(!self.verified().findings.iter().any(|finding| finding.severity > Severity::Warning));
-        let report = self.forged(who, words);
-        let line = read(&before).len() as u64 + 1;
-        assert_eq!(verdict(&report), (Verdict::Fail, Some(code_of(rule)), line), "{}", shown(&report));
+        let report = self.forged(rule.as_str(), who, words);
+        let line = self.journal.size() + 1;
+        assert_eq!(first(&report), (Verdict::Fail, Some(code_of(rule)), line), "{}", report.to_json());
         let found = report.findings[0].found.clone().unwrap_or_default();
         assert!(rule == Rule::RoleTable || found.contains(rule.as_str()), "{found}");
     }
 
     /// The report of a ledger in which it stands all the same.
-    fn forged(&self, who: Who, words: &Words) -> baton_ledger::verify::Report {
+    fn forged(&self, name: &str, who: Who, words: &Words) -> Report {
         let body = Body::signed(self.event(who, words), &secret(key_of(who.0))).unwrap();
-        let record = Record::read(body.canonical_bytes()).signed(&secret(key_of(who.0)));
-        let mut records = read(&self.writer.bytes);
-        records.push(record);
-        let bytes = lines(&reseal(records));
-        assert!(bytes.starts_with(&self.writer.bytes), "the past is left alone");
-        verify_segments(&[(1, &bytes)], &Shelf::holding(&[INPUT, OUTPUT, ELSE]), &options(None))
+        let head = self.journal.trace(self.run).unwrap();
+        let (pos, seq, prev) = (self.journal.size() + 1, head.seq + 1, head.head);
+        let mut bytes = self.bytes();
+        body.seal(&Link { pos, seq, prev, batch: None, commit: None }, &mut bytes);
+        judged(name, bytes)
     }
+}
+
+fn cited(content: &[u8]) -> ArtifactRef {
+    let (bytes, media_type) = (content.len() as u64, "text/plain".to_owned());
+    ArtifactRef { sha256: sha256(content), bytes, media_type, name: "x".to_owned() }
+}
+
+fn judged(name: &str, bytes: Vec<u8>) -> Report {
+    let options = Options { trust: Some(vec![*secret(1).public()]), ..Options::default() };
+    let report = verify_bytes(&bytes, Some(&artifacts()), &options);
+    FORGED.with_borrow_mut(|forged| forged.push((name.to_owned(), bytes)));
+    report
+}
+
+/// Verdict, first finding's code, and its line.
+fn first(report: &Report) -> (Verdict, Option<Code>, u64) {
+    let first = report.findings.first();
+    (report.verdict, first.map(|finding| finding.code), first.map_or(0, |finding| finding.line))
+}
+
+fn codes(report: &Report) -> Vec<Code> {
+    report.findings.iter().map(|finding| finding.code).collect()
 }
 
 impl Words {
@@ -281,17 +324,15 @@ fn a_run_that_keeps_every_rule_passes_and_ends_as_completed() {
     stage.say(AUDITOR, &audit_started());
     let audit = stage.audit("pass");
     stage.say(AUDITOR, &audit);
-    let closed =
-        event(99, stage.run, "baton", Role::System, other("trace.closed", &json!({"reason": "done"})));
-    stage.writer.append(vec![signed(closed, 1)]).unwrap();
+    stage.say(BATON, &words("trace.closed", json!({"reason": "done"})));
     let report = stage.verified();
-    assert_eq!(codes(&report), [Code::NoCheckpoint], "{}", shown(&report));
+    assert_eq!(codes(&report), [Code::NoCheckpoint], "{}", report.to_json());
     let count = |name: &str| report.checks.iter().find(|check| check.check.as_str() == name).unwrap().count;
     assert_eq!(
         ["STATE", "APPROVAL", "EVIDENCE", "FINALIZATION"].map(count),
         [18, 1, 2, 2],
         "{}",
-        shown(&report)
+        report.to_json()
     );
 }
 
@@ -303,7 +344,7 @@ fn roles_and_parts() {
     stage.say(PLANNER, &proposal("p1"));
     stage.breaks(Rule::TeamMember, ("eve", Role::Critic), &review("p1", "approved"));
     let team = json!({"planner": "ada", "executor": "bob", "critic": "bob", "auditor": "dora"});
-    let mut stage = Stage::beginning(begun(&Policy::of(Profile::Default)).with("team", team));
+    let mut stage = Stage::beginning(&begun(&Policy::of(Profile::Default)).with("team", team));
     stage.say(PLANNER, &proposal("p1"));
     stage.breaks(Rule::OwnWork, ("bob", Role::Critic), &review("p1", "approved"));
     let people = Policy { critics: vec![baton_core::guard::Critic::Person], ..Policy::of(Profile::Default) };
@@ -325,12 +366,10 @@ fn beginnings_and_places() {
     Stage::default().executed().breaks(Rule::Place, EXECUTOR, &statement(&["c1"]));
     // What begins a run stands at its beginning, and is signed by the ledger.
     let mut stage = Stage::default();
-    stage.run = trace(2);
-    for _ in 0..2 {
-        stage.n += 1;
-        let note = event(stage.n, stage.run, "x", Role::Operator, other("note", &json!({})));
-        stage.writer.append(vec![Checked::unsigned(Body::unsigned(&note).unwrap()).unwrap()]).unwrap();
-    }
+    stage.run = new_trace();
+    stage
+        .say(BATON, &words("trace.opened", json!({})).behind_nothing())
+        .say(BATON, &words("note", json!({})));
     stage.breaks(Rule::Beginning, BATON, &begun(&policy));
 }
 
@@ -435,8 +474,8 @@ fn a_step_whose_fields_do_not_fit_is_refused_and_found() {
     let wrong = proposal("p1").with("objective", json!(""));
     let refusal = stage.offer(PLANNER, &wrong).unwrap_err();
     assert!(matches!(&refusal, Refusal::Form(why) if why.contains("payload.objective")), "{refusal}");
-    let report = stage.forged(PLANNER, &wrong);
-    assert_eq!(report.findings[0].code, Code::SchemaInvalid, "{}", shown(&report));
+    let report = stage.forged("form", PLANNER, &wrong);
+    assert_eq!(report.findings[0].code, Code::SchemaInvalid, "{}", report.to_json());
 }
 
 #[test]
@@ -451,6 +490,24 @@ fn a_run_without_an_end_is_warned_of_and_an_override_too() {
     assert!(!codes(&stage.verified()).contains(&Code::FinalizationIncomplete));
 }
 
+/// Every history above, told and forged: what both verifiers are asked about.
+pub(crate) fn histories() -> Vec<(String, Vec<u8>)> {
+    let stories: &[fn()] = &[
+        a_run_that_keeps_every_rule_passes_and_ends_as_completed,
+        roles_and_parts,
+        beginnings_and_places,
+        names_and_subjects,
+        what_was_seen,
+        intents_and_executions,
+        approvals,
+        the_end_of_a_run,
+        a_step_whose_fields_do_not_fit_is_refused_and_found,
+        a_run_without_an_end_is_warned_of_and_an_override_too,
+    ];
+    stories.iter().for_each(|story| story());
+    FORGED.take()
+}
+
 /// This file, which names each rule where it is broken.
 const SOURCE: &str = include_str!("guarded.rs");
 
@@ -460,5 +517,4 @@ fn every_rule_is_refused_and_found() {
         let named = format!("breaks(Rule::{rule:?},");
         assert!(SOURCE.contains(&named), "{named}");
     }
-    assert_eq!(Step::TYPES.len(), 16);
 }
