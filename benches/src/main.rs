@@ -7,6 +7,7 @@
 
 mod append;
 mod fixture;
+mod guarded;
 mod open;
 mod server;
 mod sessions;
@@ -91,6 +92,9 @@ fn main() -> ExitCode {
     }
     if wanted("server") {
         report(server::run());
+    }
+    if wanted("guarded") {
+        report(guarded::run());
     }
     if wanted("append") {
         report(append::run());

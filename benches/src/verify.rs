@@ -117,7 +117,7 @@ fn raw_verify_rate() -> f64 {
     f64::from(COUNT) / start.elapsed().as_secs_f64()
 }
 
-fn peak_memory(closed: &Closed) -> f64 {
+pub(crate) fn peak_memory(closed: &Closed) -> f64 {
     let this = std::env::current_exe().expect("this program");
     let output = Command::new(this).arg("verify-memory").arg(closed.dir.path()).output().expect("a child");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
