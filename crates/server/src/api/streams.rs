@@ -156,6 +156,7 @@ impl Reader {
     }
 
     async fn wait(&mut self) -> Woken {
+        let _waiting = self.tail.waits();
         let silent = tokio::time::sleep_until(self.heard + HEARTBEAT);
         tokio::select! {
             grown = self.size.changed() => if grown.is_ok() { Woken::Grown } else { Woken::Ending },

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +18,20 @@ use crate::limits::{READ_AT_ONCE, STREAM_CHUNK_BYTES, STREAM_CHUNK_EVENTS, TAIL_
 pub struct Tail {
     kept: Arc<Mutex<Kept>>,
     journal: Arc<dyn Journal>,
-    /// How many events there are. Whoever follows has a receiver; while nobody does, nothing is read.
+    /// How many events there are.
     size: Arc<watch::Sender<u64>>,
+    /// How many wait at the end. As long as nobody does, nothing is read for them: whoever is behind, or reads nothing, costs nothing here.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Somebody who waits for the next event, as long as this is there.
+#[derive(Debug)]
+pub struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl std::fmt::Debug for Tail {
@@ -47,13 +60,15 @@ impl Tail {
         let begins = journal.size();
         let size = Arc::new(watch::Sender::new(begins));
         let kept = Arc::new(Mutex::new(Kept { last: begins, ..Kept::default() }));
-        let (follower, followed, sender) = (Arc::downgrade(&kept), journal.clone(), size.clone());
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (follower, followed) = (Arc::downgrade(&kept), journal.clone());
+        let (sender, awaited) = (size.clone(), waiting.clone());
         std::thread::Builder::new().name("tail".into()).spawn(move || {
             let mut seen = begins;
             loop {
                 let now = followed.wait_beyond(seen, LOOK);
                 let Some(kept) = follower.upgrade() else { return };
-                while seen < now && sender.receiver_count() > 0 {
+                while seen < now && awaited.load(Ordering::Relaxed) > 0 {
                     // What does not read is shown by whoever wants to read it.
                     let Ok(lines) = read_some(&*followed, seen) else { break };
                     let Some(last) = lines.last().map(|line| line.pos) else { break };
@@ -70,12 +85,18 @@ impl Tail {
                 sender.send_replace(now);
             }
         })?;
-        Ok(Tail { kept, journal, size })
+        Ok(Tail { kept, journal, size, waiting })
     }
 
     /// How many events there are, and where to hear of more.
     pub fn size(&self) -> watch::Receiver<u64> {
         self.size.subscribe()
+    }
+
+    /// Says that somebody waits for the next event.
+    pub fn waits(&self) -> Waiting {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self.waiting.clone())
     }
 
     /// The events after a position, as many as are sent in one piece. From memory where they are there, else from the disk.
