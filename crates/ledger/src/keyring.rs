@@ -3,6 +3,7 @@
 //! One rule for both sides: the sequencer asks before it seals, the verifier asks again afterwards.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use baton_core::roles::OWN_AGENT;
 use baton_core::{AgentName, KeyGrant, KeyId, Origin, Role};
@@ -20,16 +21,26 @@ pub struct LedgerIdentity {
 /// The keys that a trace knows, valid or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyRing {
-    bound: BTreeMap<KeyId, Binding>,
+    bound: BTreeMap<KeyId, Bound>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    is_valid: bool,
+    binding: Arc<Binding>,
+}
+
+/// What a key is bound to. Agents use theirs in many traces, and in each it is the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Binding {
     public: PublicKey,
     agent: AgentName,
     roles: Vec<Role>,
-    is_valid: bool,
 }
+
+/// Bindings that traces share, for whoever holds the keys of many traces at once.
+#[derive(Debug, Default)]
+pub struct SharedBindings(BTreeMap<KeyId, Arc<Binding>>);
 
 /// Why a key may not be used, or a key event does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +60,11 @@ pub enum Fault {
 impl KeyRing {
     /// The public key behind an id, whether it is still valid or not.
     pub fn public(&self, ledger: &LedgerIdentity, key: KeyId) -> Option<PublicKey> {
-        if key == ledger.key.id() { Some(ledger.key) } else { self.bound.get(&key).map(|b| b.public) }
+        if key == ledger.key.id() {
+            Some(ledger.key)
+        } else {
+            self.bound.get(&key).map(|bound| bound.binding.public)
+        }
     }
 
     /// Whether this key may sign here for this actor. A wrong role is told apart: it is the last thing looked at.
@@ -67,12 +82,12 @@ impl KeyRing {
             }
             return Ok((ledger.key, check_role(key, role, &[Role::System])));
         }
-        let binding = self.bound.get(&key).ok_or(Fault::NotBound(key))?;
+        let Bound { is_valid, binding } = self.bound.get(&key).ok_or(Fault::NotBound(key))?;
         if binding.agent.as_str() != agent {
             let bound = binding.agent.to_string();
             return Err(Fault::OtherAgent { key, bound, actor: agent.to_owned() });
         }
-        if !binding.is_valid {
+        if !is_valid {
             return Err(Fault::NotValid(key));
         }
         Ok((binding.public, check_role(key, role, &binding.roles)))
@@ -113,15 +128,14 @@ impl KeyRing {
         if grant.key == ledger.key.id() || self.bound.contains_key(&grant.key) {
             return Err(Fault::Event(format!("key {} is already known in this trace", grant.key)));
         }
-        let binding =
-            Binding { public, agent: grant.agent.clone(), roles: grant.roles.clone(), is_valid: true };
-        self.bound.insert(grant.key, binding);
+        let binding = Binding { public, agent: grant.agent.clone(), roles: grant.roles.clone() };
+        self.bound.insert(grant.key, Bound { is_valid: true, binding: Arc::new(binding) });
         Ok(())
     }
 
     fn expect_valid(&self, key: KeyId) -> Result<(), Fault> {
         match self.bound.get(&key) {
-            Some(binding) if binding.is_valid => Ok(()),
+            Some(bound) if bound.is_valid => Ok(()),
             Some(_) => Err(Fault::Event(format!("key {key} is no longer valid in this trace"))),
             None => Err(Fault::Event(format!("key {key} is not bound in this trace"))),
         }
@@ -129,15 +143,15 @@ impl KeyRing {
 
     fn invalidate(&mut self, key: KeyId) -> Result<(), Fault> {
         self.expect_valid(key)?;
-        if let Some(binding) = self.bound.get_mut(&key) {
-            binding.is_valid = false;
+        if let Some(bound) = self.bound.get_mut(&key) {
+            bound.is_valid = false;
         }
         Ok(())
     }
 
     /// Whether the key is bound here and valid.
     pub fn is_valid(&self, key: KeyId) -> bool {
-        self.bound.get(&key).is_some_and(|binding| binding.is_valid)
+        self.bound.get(&key).is_some_and(|bound| bound.is_valid)
     }
 
     /// Whether the key is bound here at all.
@@ -147,7 +161,19 @@ impl KeyRing {
 
     /// Every key with its agent, roles and validity, in the order of the ids.
     pub fn iter(&self) -> impl Iterator<Item = (PublicKey, &AgentName, &[Role], bool)> {
-        self.bound.values().map(|b| (b.public, &b.agent, b.roles.as_slice(), b.is_valid))
+        self.bound.values().map(|Bound { is_valid, binding }| {
+            (binding.public, &binding.agent, binding.roles.as_slice(), *is_valid)
+        })
+    }
+
+    /// Uses what another trace already has, where that is the same.
+    pub fn share(&mut self, shared: &mut SharedBindings) {
+        for (key, bound) in &mut self.bound {
+            let known = shared.0.entry(*key).or_insert_with(|| bound.binding.clone());
+            if *known == bound.binding {
+                bound.binding = known.clone();
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::canonical;
 use crate::hash::leaf;
 use crate::id_window::Sighting;
 use crate::key::PublicKey;
-use crate::keyring::{Fault, KeyRing, LedgerIdentity};
+use crate::keyring::{Fault, KeyRing, LedgerIdentity, SharedBindings};
 use crate::merkle::Frontier;
 use crate::order::Order;
 use crate::record::{Flaw, Line};
@@ -113,6 +113,8 @@ pub(crate) struct Join {
     pub roots: BTreeMap<u64, Vec<Promise>>,
     pub heads: BTreeMap<(TraceId, u64), Vec<Promise>>,
     traces: BTreeMap<TraceId, TraceEnd>,
+    /// What the keys of closed traces are bound to.
+    bindings: SharedBindings,
     pub ids: Ids,
     last_pos: u64,
     /// Where the line before left decisions and writes; `None` where it could not be read.
@@ -136,6 +138,7 @@ impl Join {
             roots: BTreeMap::new(),
             heads: BTreeMap::new(),
             traces: BTreeMap::new(),
+            bindings: SharedBindings::default(),
             ids: Ids::default(),
             last_pos: 0,
             order: Some(Order::default()),
@@ -386,8 +389,9 @@ impl Join {
             found.push(Finding::new(Code::OrderViolation).expected(expected).found(line.event_type));
         }
         if line.event_type == "trace.closed" && line.trace != TraceId::Ledger {
-            // A ledger has few open traces and any number of closed ones: only the former may cost 128 KiB each.
+            // A ledger has few open traces and any number of closed ones: only the former may cost 128 KiB each, and keys of their own.
             (end.is_closed, end.recent) = (true, VecDeque::new());
+            end.keys.share(&mut self.bindings);
         }
     }
 
