@@ -37,10 +37,6 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
         table.row(vec![part.to_owned(), name]);
     }
     ui.table(table)?;
-    ui.note(match policy.guarded {
-        true => "Every new task is guarded.",
-        false => "Tasks are guarded that are made with --guarded.",
-    });
     for problem in &problems {
         ui.line(&format!("{} {problem}", ui.paint.mark(Mark::Bad, "wrong:")))?;
     }

@@ -48,10 +48,10 @@ rules! {
         "Let somebody else judge it: an agent and a key are executor or critic of a run, never both."
     Beginning "beginning" State
         "A run begins with `session_initialized`, and with nothing else."
-        "Begin the run with one session_initialized; Baton does so by itself."
+        "Leave it to Baton to begin a run: one session_initialized, signed by the ledger, at its beginning."
     Place "place" State
         "The state of the run has a place for it."
-        "Go through the states in their order; `baton trace show` says where the run stands."
+        "Go through the states in their order; `baton trace show` lists what was said so far."
     NewName "new-name" Order
         "A name is given once."
         "Give it an id that does not occur in the run."
