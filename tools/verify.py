@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-import verify_guarded
+from verify_guarded import Fault, Guard, require
 
 MAX_LINE, MAX_DEPTH, MAX_ARTIFACTS, MAX_SEEN, MAX_INTEGER = 1_048_576, 64, 256, 4096, 2**53 - 1
 MAX_NOTE, MAX_NOTE_SIGNATURES, CHUNK, MAX_NODES, MAX_PROOF = 16_384, 16, 524_288, 64, MAX_LINE + 65_536
@@ -23,15 +23,6 @@ WARNINGS = {"TORN_TAIL": "the journal ends inside a line or a batch", "NO_CHECKP
             "KEY_UNPINNED": "the ledger's key is known only from the input", "ARTIFACT_UNCHECKED": "artifacts are not at hand",
             "FINALIZATION_INCOMPLETE": "a guarded run has no end", "CLAIM_DISPUTED": "a challenge is not answered",
             "OVERRIDE_RECORDED": "a person let something through"}
-
-
-class Fault(Exception):
-    """A check that failed: the code of the finding (None where the input cannot be judged), and a few words for people."""
-
-
-def require(condition, code, detail):
-    if not condition:
-        raise Fault(code, detail)
 
 
 def well_formed(condition, detail): require(condition, "SCHEMA_INVALID", detail)
@@ -292,7 +283,7 @@ class Ledger:
 
     def accept(self, record):
         """Makes the checks from `seq` on, on a record whose form, hash and place among the lines are good, and takes it in."""
-        trace = self.traces.setdefault(record["trace"], SimpleNamespace(hashes=[], keys={}, closed=False, guard=verify_guarded.Guard()))
+        trace = self.traces.setdefault(record["trace"], SimpleNamespace(hashes=[], keys={}, closed=False, guard=Guard()))
         require(record["seq"] == len(trace.hashes) + 1, "SEQUENCE_GAP", "seq does not count on")
         require(record["id"] not in self.ids, "SEQUENCE_GAP", "the id occurs twice")
         self.check_chain(record, trace)
@@ -303,10 +294,7 @@ class Ledger:
             self.apply_key_event(record["type"], record["payload"], record["sig"]["key"], trace.keys)
         self.check_actor(record, trace.keys)
         self.check_order(record, trace.closed)
-        try:
-            trace.guard.check(record)
-        except verify_guarded.Broken as broken:
-            raise Fault(*broken.args) from None
+        trace.guard.check(record)
         self.check_artifacts(record)
         trace.hashes.append(record["hash"])
         trace.closed = record["type"] == "trace.closed"

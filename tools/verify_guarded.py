@@ -1,6 +1,6 @@
 """The rules of guarded runs for the second verifier, written from docs/reference/guarded.md.
 
-`Guard.check(record)` is called for every record of one trace, in order, as long as the trace is not closed. It raises `Broken` with the code of the
+`Guard.check(record)` is called for every record of one trace, in order, as long as the trace is not closed. It raises `Fault` with the code of the
 first rule that is broken. Nothing is forgiven afterwards: the second verifier stops there.
 """
 import re
@@ -11,13 +11,13 @@ MAX_TEXT, MAX_ITEMS, MAX_HASHES, MAX_THINGS = 10_000, 100, 256, 10_000
 KEY_EVENTS = ("key_bound", "key_rotated", "key_revoked")
 
 
-class Broken(Exception):
-    """The code of a broken rule, and a few words for people."""
+class Fault(Exception):
+    """A check that failed: the code of the finding (None where the input cannot be judged), and a few words for people."""
 
 
 def require(condition, code, detail):
     if not condition:
-        raise Broken(code, detail)
+        raise Fault(code, detail)
 
 
 def role(condition, detail): require(condition, "ROLE_VIOLATION", detail)

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 pub use crate::ids::TypeName as EventType;
 use crate::ids::{AgentName, Digest, EventId, KeyId, Origin, PublicKeyText, Token, TraceId};
+use crate::limits::SHOWN_CHARS_MAX;
 use crate::roles::Role;
 use crate::time::Timestamp;
 
@@ -135,7 +136,30 @@ pub struct PayloadError {
     pub got: String,
 }
 
+impl PayloadError {
+    /// A member that is not what was expected, with what came in its place.
+    pub(crate) fn of(fields: &Map<String, Value>, field: &'static str, expected: impl Into<String>) -> Self {
+        let got = match fields.get(field) {
+            None => "nothing".to_owned(),
+            Some(value) => value.to_string().chars().take(SHOWN_CHARS_MAX).collect(),
+        };
+        PayloadError { field, expected: expected.into(), got }
+    }
+}
+
 impl Payload {
+    /// What a struct of texts, numbers and lists is stored as.
+    pub(crate) fn stored(event_type: &'static str, fields: serde_json::Result<Value>) -> Payload {
+        let fields = match fields {
+            Ok(Value::Object(fields)) => fields,
+            // Such a struct always makes an object.
+            _ => Map::new(),
+        };
+        #[expect(clippy::expect_used, reason = "names of types are well-formed; tests read them all")]
+        let event_type = event_type.parse().expect("a type's name");
+        Payload::Other { event_type, fields }
+    }
+
     /// The name of the event's type.
     pub fn event_type(&self) -> &str {
         match self {
@@ -280,11 +304,7 @@ struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
     fn refuse(&self, field: &'static str, expected: impl Into<String>) -> PayloadError {
-        let got = match self.0.get(field) {
-            None => "nothing".to_owned(),
-            Some(value) => value.to_string().chars().take(80).collect(),
-        };
-        PayloadError { field, expected: expected.into(), got }
+        PayloadError::of(self.0, field, expected)
     }
 
     fn text(&self, field: &'static str) -> Result<&'a str, PayloadError> {

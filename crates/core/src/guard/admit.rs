@@ -228,16 +228,10 @@ impl Run {
                 return refuse(Rule::Subject, "`retry_of` names an intent that is over", found);
             }
         }
-        let approved = match proposed.approved {
-            Some(at) if !proposed.is_rejected => at,
-            _ if proposed.is_rejected => {
-                let found = format!("{} was rejected", intent.proposal_id);
-                return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
-            }
-            _ => {
-                let found = format!("{} is not approved yet", intent.proposal_id);
-                return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
-            }
+        let Some(approved) = proposed.approved.filter(|_| !proposed.is_rejected) else {
+            let how = if proposed.is_rejected { "was rejected" } else { "is not approved yet" };
+            let found = format!("{} {how}", intent.proposal_id);
+            return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
         };
         if let Some(only) = proposed.only.as_ref().filter(|only| !only.contains(&intent.tool_name)) {
             let names: Vec<&str> = only.iter().map(String::as_str).collect();

@@ -9,7 +9,7 @@ use super::step::{
 };
 use crate::event::PayloadError;
 use crate::ids::{AgentName, Digest, Token};
-use crate::limits::{ARTIFACTS_MAX, GUARD_ITEMS_MAX, GUARD_TEXT_CHARS_MAX, SHOWN_CHARS_MAX};
+use crate::limits::{ARTIFACTS_MAX, GUARD_ITEMS_MAX, GUARD_TEXT_CHARS_MAX};
 use crate::words::UnknownWord;
 
 /// The members of a step, read with errors that name the field.
@@ -20,11 +20,7 @@ pub(super) type Read<T> = Result<T, PayloadError>;
 
 impl Fields<'_> {
     fn refuse(self, field: &'static str, expected: impl Into<String>) -> PayloadError {
-        let got = match self.0.get(field) {
-            None => "nothing".to_owned(),
-            Some(value) => value.to_string().chars().take(SHOWN_CHARS_MAX).collect(),
-        };
-        PayloadError { field, expected: expected.into(), got }
+        PayloadError::of(self.0, field, expected)
     }
 
     /// A text that may be empty; absent is empty.

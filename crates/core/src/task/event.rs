@@ -83,14 +83,7 @@ impl TaskEvent {
 
     /// The event as the ledger stores it.
     pub fn to_payload(&self) -> Payload {
-        let fields = match self.fields() {
-            Ok(Value::Object(fields)) => fields,
-            // Structs of strings, numbers and maps always make an object.
-            _ => Map::new(),
-        };
-        #[expect(clippy::expect_used, reason = "the names above are well-formed; a test reads them all")]
-        let event_type = self.event_type().parse().expect("a type's name");
-        Payload::Other { event_type, fields }
+        Payload::stored(self.event_type(), self.fields())
     }
 }
 

@@ -134,10 +134,10 @@ async fn delete(asked: Asked) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// The name that a client gives to its agent.
 /// What stands in the place of a name in the path of the WebSocket.
 const OWN_NAME: &str = "ws";
 
+/// The name that a client gives to its agent.
 fn server_id(text: &str) -> Result<String, Problem> {
     if text == OWN_NAME {
         return Err(Problem::form(format!("server_id: {OWN_NAME} is taken by the WebSocket")));
