@@ -1,5 +1,6 @@
 //! `baton session`: by hand, with a server and without, and the same after a restart.
 
+use std::io::Read as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -146,7 +147,11 @@ fn an_agent_that_dies_in_front_of_whoever_attached_is_a_failure() {
     let _serving = Serving::start(&home);
     for flags in [&["--json"][..], &[]] {
         let id = start(&home);
-        let attached = home.command(&[&["session", "attach", &id], flags].concat()).spawn().unwrap();
+        home.run(&["session", "send", &id, "one two"]).expect(0);
+        until_state(&home, &id, "ready");
+        let mut attached = home.command(&[&["session", "attach", &id], flags].concat()).spawn().unwrap();
+        // What was said before is shown to whoever attaches: from then on it watches.
+        attached.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         home.run(&["session", "send", &id, "crash 3 2"]).expect(0);
         let ended = finish(attached, None);
         ended.expect(6);
