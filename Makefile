@@ -35,6 +35,7 @@ soak: ## the long counts: kills, failing disks, power cuts, races, random sessio
 	BATON_TASK_SEEDS=100000 $(CARGO) test --release --locked -p baton-runtime --test it -- --nocapture power_cut
 	BATON_CLAIM_ROUNDS=200 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture of_64
 	BATON_SERVER_KILLS=100 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture whatever_is_killed_under_load
+	BATON_GUARDED_KILLS=100 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture whenever_baton_is_killed
 	BATON_RECOVERY_ROUNDS=20 $(CARGO) test --release --locked -p baton-cli --test it -- --nocapture a_run_that_died
 	BATON_KILLS=10000 BATON_SIM_SEEDS=5000 BATON_FUZZ_SECONDS=300 \
 	  $(CARGO) test --release --locked -p baton-testkit --test it -- --nocapture crash faults fuzz

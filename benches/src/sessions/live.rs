@@ -59,6 +59,7 @@ impl Place {
         let recorder = Recorder::open(journal, key, id, None, moment).expect("a recorder");
         let agent = "bench-agent".parse().expect("a name");
         let start = Start {
+            gate: None,
             id,
             agent: "bench-agent".into(),
             harness: "acp",

@@ -151,6 +151,11 @@ impl Context {
         self.is_elsewhere
     }
 
+    /// The process that owns the data directory, where this is done by it.
+    pub(crate) fn owner(&self) -> Option<&Arc<Owner>> {
+        self.owner.as_ref()
+    }
+
     /// The agent that gives the command from within its session; nobody, where a person gives it.
     pub(crate) fn acting(&self) -> Option<&Acting> {
         self.acting.as_ref()

@@ -106,6 +106,15 @@ pub(crate) enum Session {
     ///   baton session ask c0ffee42 --text "Which of the two?"
     #[command(hide = true, verbatim_doc_comment)]
     Ask(SessionAsk),
+    /// Hand in what a player of a guarded run says
+    ///
+    /// What Baton's tool server calls: a JSON object of the form that
+    /// docs/reference/roles.md describes, on standard input.
+    ///
+    /// Example:
+    ///   baton session submit c0ffee42 < proposal.json
+    #[command(hide = true, verbatim_doc_comment)]
+    Submit(SessionOne),
 }
 
 #[derive(Debug, Args)]

@@ -197,6 +197,7 @@ pub(crate) fn engine_settings(settings: &config::Settings) -> Settings {
         lease_ttl_ms: ms(settings.scheduler.lease_ttl),
         beat_ttl_ms: ms(settings.scheduler.heartbeat_ttl),
         rules: Rules { max_attempts: settings.scheduler.max_attempts, has_ci: settings.ci.command.is_some() },
+        guards: settings.policy.guarded,
         ci_rework: settings.ci.on_failure == OnFailure::Rework,
     }
 }

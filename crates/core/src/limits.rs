@@ -172,3 +172,7 @@ pub const GUARD_ITEMS_MAX: usize = 100;
 
 /// Most proposals, most intents and most claims of one guarded run. Whoever judges the next step keeps all of them in memory.
 pub const GUARD_THINGS_MAX: usize = 10_000;
+
+/// Most claims or challenges of one answer, and most beginnings of an object that are looked at in a text that should hold one.
+pub const GUARD_REPLY_ITEMS_MAX: usize = 32;
+pub const GUARD_REPLY_TRIES_MAX: usize = 1000;

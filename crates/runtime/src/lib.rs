@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod ci;
 pub mod clock;
+pub mod conduct;
 pub mod dispatch;
 pub mod engine;
 pub mod harness;

@@ -347,3 +347,29 @@ pub const RELAY_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How often is looked whether a relay's time is over.
 pub const RELAY_LOOK: Duration = Duration::from_secs(30);
+
+/// How long whoever waits in a guarded run waits before it looks again.
+pub const GUARD_LOOK: Duration = Duration::from_millis(100);
+
+/// How often something is said anew because a key changed in the same moment.
+pub const GUARD_SAYINGS_MAX: usize = 16;
+
+/// How often a player is told that its answer does not fit, and how many proposals may be rejected.
+pub const GUARD_CORRECTIONS_MAX: usize = 3;
+pub const GUARD_PROPOSALS_MAX: usize = 3;
+
+/// How often a challenge is answered by another claim.
+pub const GUARD_ROUNDS_MAX: usize = 3;
+
+/// How often an executor is set to work in one attempt: each time it has ended its turn and something is left.
+pub const GUARD_TURNS_MAX: usize = 5;
+
+/// How often a verification is made again because the run went on meanwhile.
+pub const GUARD_AUDITS_MAX: usize = 8;
+
+/// How much of what a player says is looked at for its answer: the end of it.
+pub const GUARD_TEXT_BYTES_MAX: usize = 256 << 10;
+
+/// How much evidence a critic is shown in one prompt, and of one artifact.
+pub const GUARD_SHOWN_BYTES_MAX: usize = 64 << 10;
+pub const GUARD_SHOWN_EACH_BYTES: usize = 8 << 10;

@@ -35,6 +35,8 @@ pub enum Kind {
     Time,
     /// An object whose keys others judge.
     Object,
+    /// A part of one, from 0 to 1.
+    Share,
     /// How many tests there are, and what became of them.
     Counts,
 }
@@ -47,6 +49,11 @@ const COUNTS: [&str; 3] = ["total", "passed", "failed"];
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
+    /// All of them, by name.
+    pub fn all(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
     /// Checks everything that came, or says what is wrong with the first that does not fit.
     pub fn check(fields: &[Field], mut given: Map<String, Value>) -> Result<Self, String> {
         for name in given.keys() {
@@ -175,6 +182,10 @@ impl Kind {
                 Some(Ok(_)) => Ok(()),
                 _ => Err("expected a time such as 2026-02-09T12:00:00.000Z".to_owned()),
             },
+            Kind::Share => match value.as_f64() {
+                Some(share) if (0.0..=1.0).contains(&share) => Ok(()),
+                _ => Err("expected a number from 0 to 1".to_owned()),
+            },
             Kind::Object => value.as_object().map(drop).ok_or_else(|| "expected an object".to_owned()),
             Kind::Counts => {
                 let number = |value: &Value| value.as_u64().filter(|n| *n <= INTEGER_MAX.unsigned_abs());
@@ -202,6 +213,7 @@ impl Kind {
             Kind::Flag => "`true` or `false`".to_owned(),
             Kind::Agent => "name of an agent".to_owned(),
             Kind::Time => "time, such as `2026-02-09T12:00:00.000Z`".to_owned(),
+            Kind::Share => "number from 0 to 1".to_owned(),
             Kind::Object => "object".to_owned(),
             Kind::Counts => "{`total`, `passed`, `failed`}, numbers".to_owned(),
         }
@@ -223,6 +235,7 @@ impl Kind {
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Agent => json!({"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}),
             Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 40}),
+            Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
             Kind::Object => json!({"type": "object"}),
             Kind::Counts => {
                 let count = json!({"type": "integer", "minimum": 0});

@@ -18,7 +18,6 @@ pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &ConfigShow) -> Ended {
             ui.warn(&format!("the variable {name} sets nothing; did you mean {near}?"));
         }
     }
-    warn_of_unused(ui, &resolved);
     let tables = tables(&resolved);
     if ui.json {
         ui.object(&to_json(&tables))?;
@@ -33,14 +32,6 @@ pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &ConfigShow) -> Ended {
         }
     }
     Ok(Exit::Ok)
-}
-
-/// Says what somebody has set in vain.
-pub(super) fn warn_of_unused(ui: &Ui, resolved: &Resolved) {
-    let unused = resolved.unused();
-    if !unused.is_empty() {
-        ui.warn(&format!("not used by this version: {}", unused.join(", ")));
-    }
 }
 
 pub(super) fn schema(ui: &mut Ui) -> Ended {

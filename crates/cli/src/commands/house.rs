@@ -15,7 +15,6 @@ use baton_store::lock;
 use serde_json::json;
 
 use crate::commands::beside::{Checks, Told};
-use crate::commands::config::warn_of_unused;
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::limits::{CLOSE_WAIT, OWNER_FDS};
@@ -56,7 +55,6 @@ impl House {
         let layout = ctx.layout()?;
         let config = ctx.config(Some(layout.root()))?;
         let settings = config.settings();
-        warn_of_unused(ui, &config);
         let workspace = own(ctx, ui)?;
         let fail = |error: io::Error| CliError::io("serve", layout.root(), &error);
         telemetry::send(&settings.telemetry).map_err(fail)?;

@@ -17,6 +17,7 @@ mod events;
 mod exit_signal;
 mod explain;
 mod follow;
+pub(crate) mod guarded;
 mod hooks;
 mod house;
 mod init;

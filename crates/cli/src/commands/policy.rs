@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
-use baton_core::guard::{Critic, Policy};
+use baton_core::guard::Policy;
 use baton_core::roles::{RULES, VERIFIER};
 use baton_core::{AgentName, duration};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::config::{Settings, Team};
+use crate::config::Settings;
 use crate::context::Context;
 use crate::error::Code;
 use crate::exit::Exit;
 use crate::ui::Ui;
 use crate::ui::color::Mark;
 use crate::ui::table::{Align, Table};
+use baton_runtime::conduct::TeamNames;
 
 pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
     let layout = ctx.layout()?;
     let Settings { team, policy, .. } = ctx.settings(Some(layout.root()))?;
-    let problems = problems(&team, &policy.rules);
+    let problems = team.problems(&policy.rules);
     let exit = if problems.is_empty() { Exit::Ok } else { Code::Config.exit() };
     if ui.json {
         ui.object(&json!({
@@ -44,7 +45,7 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
 }
 
 /// Who plays which part; what nobody is named for, Baton plays itself.
-fn players(team: &Team) -> [(&'static str, String); 4] {
+fn players(team: &TeamNames) -> [(&'static str, String); 4] {
     let name = |name: &Option<AgentName>, else_: &str| {
         name.as_ref().map_or_else(|| else_.to_owned(), ToString::to_string)
     };
@@ -54,30 +55,6 @@ fn players(team: &Team) -> [(&'static str, String); 4] {
         ("critic", name(&team.critic, RULES)),
         ("auditor", name(&team.auditor, VERIFIER)),
     ]
-}
-
-/// What would keep a guarded task from being done.
-fn problems(team: &Team, policy: &Policy) -> Vec<String> {
-    let mut found = Vec::new();
-    if team.planner.is_none() {
-        found.push("team.planner: expected the name of an agent, got nothing: nobody proposes".to_owned());
-    }
-    if team.critic.is_some() && team.critic == team.executor {
-        found.push(
-            "team.critic: expected another agent than team.executor: nobody judges what they did".to_owned(),
-        );
-    }
-    let kind = if team.critic.is_some() { Critic::Agent } else { Critic::Rules };
-    if !policy.critics.contains(&kind) && !policy.critics.contains(&Critic::Person) {
-        found.push(format!("policy.critics: expected {kind} or person among them: nobody may review"));
-    }
-    if policy.approvals > 1 && !policy.critics.contains(&Critic::Person) {
-        found.push(format!(
-            "policy.approvals: expected at most 1 where no person is among policy.critics, got {}",
-            policy.approvals
-        ));
-    }
-    found
 }
 
 fn to_json(policy: &Policy) -> Value {

@@ -20,6 +20,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::driven::Driver;
 use super::ending::{Stopped, ending_lines};
 use super::follow::{Answers, Follower};
+use super::guarded;
 use crate::commands::Ended;
 use crate::commands::house::House;
 use crate::console::Stdin;
@@ -115,7 +116,8 @@ fn work(
         }
     })?;
     let answers = driver.map_or(answers, Answers::Program);
-    let end = began_line(ui, &task, &attempt, &agent).and_then(|()| follow(ctx, ui, &attempt, answers));
+    let end =
+        began_line(ui, &task, &attempt, &agent).and_then(|()| follow(ctx, ui, owner, &attempt, answers));
     let (end, usage) = match end {
         Ok(ended) => ended,
         Err(stop) => {
@@ -210,6 +212,9 @@ fn not_started(why: NotStarted, task: &Task) -> CliError {
             CliError::new(Code::Occupied, why.to_string()).hint("baton session ls --live")
         }
         NotStarted::Session(why) => not_begun(why),
+        NotStarted::Team { .. } => {
+            CliError::new(Code::NotStarted, why.to_string()).hint("baton policy check")
+        }
         NotStarted::Worktree { .. } => CliError::new(Code::NotStarted, why.to_string()).hint("baton doctor"),
     }
 }
@@ -244,7 +249,10 @@ fn task_and_agent(
         Ok::<_, CliError>(owner.engine.task(&id)?.0)
     });
     let named = named.transpose()?;
-    let routed = named.as_ref().and_then(|task| task.routing.agent.clone());
+    let routed = named.as_ref().and_then(|task| match task.is_held_to_rules() {
+        true => owner.crew.executor().or_else(|| task.routing.agent.clone()),
+        false => task.routing.agent.clone(),
+    });
     let agent = match args.agent.clone().or(routed) {
         Some(agent) => agent,
         None => only_agent(owner, &with_mock(args))?,
@@ -332,16 +340,20 @@ fn started_before(owner: &Owner, agent: &AgentName) -> CliError {
 }
 
 /// Whether nobody interrupted it.
-fn is_wanted(ctx: &Context) -> bool {
+pub(super) fn is_wanted(ctx: &Context) -> bool {
     !ctx.ends_at_once.load(Ordering::Relaxed) || ctx.is_served()
 }
 
 fn follow(
     ctx: &Context,
     ui: &mut Ui,
+    owner: &Owner,
     attempt: &Attempt,
     answers: Answers,
 ) -> Result<(RunEnd, Option<Value>), Stop> {
+    if let Some(playing) = attempt.playing() {
+        return Ok((guarded::follow(ctx, ui, owner, attempt, &playing)?, None));
+    }
     let Some(live) = attempt.live() else { return Ok((attempt.wait(), None)) };
     let mut follower = Follower::new(live, answers, "operator");
     let mut is_stopped = false;

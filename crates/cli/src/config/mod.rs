@@ -24,7 +24,7 @@ pub(crate) use read::{Flag, Resolved, Setting, did_you_mean};
 pub(crate) use schema::schema;
 pub(crate) use settings::Server as Listen;
 pub(crate) use settings::{
-    Agent, Api, ExecProfile, Harness, OnFailure, Settings, Team, Telemetry, Workspace as AgentWorkspace,
+    Agent, Api, ExecProfile, Harness, OnFailure, Settings, Telemetry, Workspace as AgentWorkspace,
 };
 pub(crate) use table::{AGENT, Key, SECTIONS, TABLE};
 pub(crate) use value::{Value, quoted_key};

@@ -116,12 +116,6 @@ impl Resolved {
         self.sections.get(key.section)?.get(key.name)
     }
 
-    /// What somebody has set and this version does not use. Agents are left out: `init` writes them down for the one that does.
-    pub(crate) fn unused(&self) -> Vec<String> {
-        let is_set = |key: &&Key| self.get(key).is_some_and(|setting| setting.origin != Origin::BuiltIn);
-        TABLE.iter().filter(|key| !key.is_used()).filter(is_set).map(Key::path).collect()
-    }
-
     /// The agents by name, each with its values.
     pub(crate) fn agents(&self) -> impl Iterator<Item = (&AgentName, &Values)> {
         self.agents.iter().map(|(name, agent)| (name, &agent.values))

@@ -249,14 +249,6 @@ fn another_place_for_the_ledger_is_refused_wherever_it_is_said() {
 }
 
 #[test]
-fn what_is_set_and_not_used_is_known() {
-    let unused = |text: &str| read(text).unwrap().unused();
-    assert_eq!(unused("[scheduler]\npoll = \"1s\"\n[ci]\ntimeout = \"1m\"\n"), [] as [&str; 0]);
-    let text = "[server]\nlisten = \"[::1]:1\"\n[team]\nplanner = \"mock\"\n[agents.mock]\nfs = false\n";
-    assert_eq!(unused(text), ["team.planner"]);
-}
-
-#[test]
 fn harnesses_get_what_they_need_and_nothing_else() {
     for (text, what) in [
         ("[agents.x]\nmode = \"a\"\n", "agents.x: needs `harness`, one of acp, llm, exec, mock"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use baton_core::{AgentName, Durability, guard};
+use baton_runtime::conduct::TeamNames;
 use baton_store::Options;
 
 use super::read::{Origin, Resolved, Values};
@@ -20,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) server: Server,
     pub(crate) telemetry: Telemetry,
     pub(crate) store: Store,
-    pub(crate) team: Team,
+    pub(crate) team: TeamNames,
     pub(crate) policy: Policy,
     /// With `mock`, always.
     pub(crate) agents: BTreeMap<AgentName, Agent>,
@@ -95,15 +96,6 @@ pub(crate) struct Telemetry {
 pub(crate) struct Store {
     /// `None`: embedded, in the data directory.
     pub(crate) url: Option<String>,
-}
-
-/// Who plays which role; `None` is the built-in player, or nobody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Team {
-    pub(crate) planner: Option<AgentName>,
-    pub(crate) executor: Option<AgentName>,
-    pub(crate) critic: Option<AgentName>,
-    pub(crate) auditor: Option<AgentName>,
 }
 
 /// What guarded tasks have to observe, and which tasks are guarded.
@@ -231,7 +223,7 @@ impl Resolved {
             },
             telemetry: Telemetry { otlp_endpoint: telemetry.optional("otlp_endpoint", as_text) },
             store: Store { url: store.optional("url", as_text) },
-            team: Team {
+            team: TeamNames {
                 planner: team.optional("planner", as_agent),
                 executor: team.optional("executor", as_agent),
                 critic: team.optional("critic", as_agent),

@@ -39,11 +39,6 @@ impl Key {
         (self.section != "agents").then(|| format!("BATON_{name}"))
     }
 
-    /// Whether anything in this version heeds it.
-    pub(crate) fn is_used(&self) -> bool {
-        !UNUSED.contains(&self.section)
-    }
-
     /// What it means that the key has no value.
     pub(crate) fn absence(&self) -> &'static str {
         match self.default {
@@ -83,9 +78,6 @@ pub(crate) const SECTIONS: [(&str, &str); 11] = [
     ("agents", "The agents by name, each a table `[agents.NAME]`."),
 ];
 
-/// Sections that are read and checked, and that nothing in this version uses yet.
-const UNUSED: [&str; 2] = ["team", "policy"];
-
 /// The key that this version refuses: what it keeps is in the data directory, whoever asks for another place.
 pub(super) const REFUSED: &str = "store.url";
 
@@ -93,7 +85,6 @@ pub(super) const REFUSED: &str = "store.url";
 pub(super) fn about(section: &str, doc: &str) -> String {
     match section {
         "store" => format!("{doc} Not used by this version: setting `url` is an error."),
-        _ if UNUSED.contains(&section) => format!("{doc} Not used by this version yet."),
         _ => doc.to_owned(),
     }
 }

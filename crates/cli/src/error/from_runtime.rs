@@ -60,6 +60,7 @@ fn next_step(refusal: &Refusal, id: &TaskId, task: Option<&Task>) -> Option<Stri
             _ => show(),
         },
         Refusal::Transition { .. } => show(),
+        Refusal::Guarded(_) => format!("baton run --task {id}"),
         // Somebody else may.
         Refusal::OwnWork { .. } => claim(),
         Refusal::LostLease { .. } | Refusal::NoLease if status == Some(Status::Ready) => claim(),
@@ -105,6 +106,7 @@ impl From<Refusal> for CliError {
             Refusal::NotClaimable { .. } => {
                 (Code::NotClaimable, Some("baton task ls --status ready".to_owned()))
             }
+            Refusal::Guarded(_) => (Code::NotClaimable, Some("baton run --task ID".to_owned())),
             Refusal::OwnWork { .. } => (Code::OwnWork, Some("baton task ls --status review".to_owned())),
             Refusal::LostLease { .. } => (Code::LeaseLost, Some("baton task ls".to_owned())),
             Refusal::NoLease

@@ -14,9 +14,11 @@ use baton_server::house::Bound;
 use rustix::net::sockopt::socket_peercred;
 
 use crate::args::{Agent, Command};
+use crate::commands::guarded;
 use crate::error::{CliError, Code};
 use crate::limits::AGENT_CALLS_MAX;
-use crate::session_args::Session;
+use crate::serve::Owner;
+use crate::session_args::{Session, SessionOne};
 use crate::task_args::Task;
 use crate::trace_args::Trace;
 
@@ -70,6 +72,10 @@ impl Acting {
         Some(Acting { session, agent, task })
     }
 
+    fn is_own_session(&self, one: &SessionOne) -> bool {
+        self.session.is_some_and(|own| own.to_string().starts_with(&one.session))
+    }
+
     /// Where its commands come from.
     pub(crate) fn place(&self) -> String {
         match self.session {
@@ -85,6 +91,15 @@ impl Acting {
             Some(id) => Err(unclear(&format!("it was started for {id}, and nobody owns the data directory"))),
             None => Ok(()),
         }
+    }
+
+    /// The same as [`Acting::expect_may`]; what an agent of a guarded run tries in vain about traces is recorded.
+    pub(crate) fn expect_may_in(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
+        self.expect_may(command).inspect_err(|error| {
+            if matches!(command, Some(Command::Trace(_))) {
+                guarded::note(owner, self, "a command about traces", error);
+            }
+        })
     }
 
     /// Refuses what only a person may do: whoever does the work neither judges it nor answers for others.
@@ -110,9 +125,8 @@ impl Acting {
             },
             Some(Command::Session(command)) => match command {
                 Session::Ls(_) | Session::Show(_) => true,
-                Session::Ask(args) => {
-                    self.session.is_some_and(|own| own.to_string().starts_with(&args.one.session))
-                }
+                Session::Ask(args) => self.is_own_session(&args.one),
+                Session::Submit(one) => self.is_own_session(one),
                 _ => false,
             },
             Some(Command::Doctor(args)) => !args.fix,

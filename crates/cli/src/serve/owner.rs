@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use baton_core::protocol::exit_signal::parse_flag;
 use baton_runtime::Engine;
+use baton_runtime::conduct::Guarding;
 use baton_runtime::occupancy::Occupancy;
 use baton_runtime::scheduler::Wake;
 use baton_runtime::session::Broker;
@@ -92,6 +93,11 @@ impl Owner {
             wake.clone(),
             max_concurrent,
             heeds_signals,
+            Guarding {
+                team: settings.team.clone(),
+                policy: settings.policy.rules.clone(),
+                keys: workspace.keys.clone(),
+            },
         );
         let (notices, repeats) = (Mutex::default(), Mutex::default());
         let agent_calls = Arc::default();

@@ -197,7 +197,7 @@ impl Call {
             return Err(CliError::new(Code::NotServed, "this command is not done by another process"));
         }
         if let Some(acting) = &acting {
-            acting.expect_may(cli.command.as_ref())?;
+            acting.expect_may_in(owner, cli.command.as_ref())?;
         }
         let env = Environment { captured: Some(request.env) };
         let (here, is_fed, owner) = (request.here, request.is_fed, owner.clone());
@@ -215,7 +215,7 @@ impl Call {
         let cli =
             help::parse(argv).map_err(|error| CliError::new(Code::Usage, error.to_string().trim_end()))?;
         if let Some(acting) = &acting {
-            acting.expect_may(cli.command.as_ref())?;
+            acting.expect_may_in(owner, cli.command.as_ref())?;
         }
         let here = owner.engine.ground().workspace.clone();
         // This process's own surroundings, and this data directory, however it was found.

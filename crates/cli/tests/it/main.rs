@@ -13,6 +13,8 @@ mod append;
 #[cfg(test)]
 mod concurrency;
 #[cfg(test)]
+mod conducted;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod deaths;

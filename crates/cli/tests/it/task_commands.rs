@@ -133,11 +133,10 @@ fn json_has_the_shapes_that_scripts_rely_on() {
         "--priority",
         "critical",
         "--no-review",
-        "--guarded",
     ]);
     let task = new.value(0);
     has_keys(&task, TASK_KEYS);
-    has_keys(&task, &["body", "guarded"]);
+    has_keys(&task, &["body"]);
     assert_eq!(task["schemaVersion"], 1);
     assert_eq!(
         task["routing"],

@@ -4,9 +4,11 @@
 //! two sides. See the README beside this file.
 
 mod admit;
+mod critic;
 mod next;
 mod policy;
 mod read;
+mod reply;
 mod rule;
 mod run;
 mod step;
@@ -16,6 +18,7 @@ mod words;
 
 pub use next::{Known, Next};
 pub use policy::{Budgets, Policy};
+pub use reply::{Declared, Reply};
 pub use rule::{Breach, Question, Rule};
 pub use run::{Claimed, Intended, Proposed, RUN_BEGINS, Run, Said};
 pub use step::{

@@ -81,7 +81,7 @@ impl Policy {
         self.risk(tool, said) >= self.risk_threshold || !is_foreseen && self.changes_something(tool)
     }
 
-    fn changes_something(&self, tool: &str) -> bool {
+    pub fn changes_something(&self, tool: &str) -> bool {
         !self.read_only.iter().any(|known| known == tool)
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
 pub(super) type Read<T> = Result<T, PayloadError>;
 
 impl Fields<'_> {
-    fn refuse(self, field: &'static str, expected: impl Into<String>) -> PayloadError {
+    pub(super) fn refuse(self, field: &'static str, expected: impl Into<String>) -> PayloadError {
         PayloadError::of(self.0, field, expected)
     }
 
@@ -34,7 +34,7 @@ impl Fields<'_> {
     }
 
     /// A text that says something.
-    fn said(self, field: &'static str) -> Read<String> {
+    pub(super) fn said(self, field: &'static str) -> Read<String> {
         let text = self.text(field)?;
         let expected = || format!("a string of 1 to {GUARD_TEXT_CHARS_MAX} characters that is not blank");
         if text.trim().is_empty() { Err(self.refuse(field, expected())) } else { Ok(text) }
@@ -46,11 +46,11 @@ impl Fields<'_> {
         text.and_then(|text| text.parse().ok()).ok_or_else(|| self.refuse(field, expected))
     }
 
-    fn maybe_id(self, field: &'static str) -> Read<Option<Token>> {
+    pub(super) fn maybe_id(self, field: &'static str) -> Read<Option<Token>> {
         self.0.contains_key(field).then(|| self.id(field)).transpose()
     }
 
-    fn word<T: std::str::FromStr<Err = UnknownWord>>(self, field: &'static str) -> Read<T> {
+    pub(super) fn word<T: std::str::FromStr<Err = UnknownWord>>(self, field: &'static str) -> Read<T> {
         let text = self.0.get(field).and_then(Value::as_str).unwrap_or_default();
         text.parse().map_err(|error: UnknownWord| self.refuse(field, error.expected))
     }
@@ -76,7 +76,7 @@ impl Fields<'_> {
         read.ok_or_else(|| self.refuse(field, format!("an array of at most {most} {of}")))
     }
 
-    fn texts(self, field: &'static str) -> Read<Vec<String>> {
+    pub(super) fn texts(self, field: &'static str) -> Read<Vec<String>> {
         let read = |text: &str| (!text.trim().is_empty() && is_within(text)).then(|| text.to_owned());
         self.list(field, GUARD_ITEMS_MAX, "texts", read)
     }

@@ -164,6 +164,39 @@ impl Run {
         self.is_final
     }
 
+    /// A name of this kind that the run does not have yet; `more` is how many were just given.
+    pub fn fresh(&self, kind: &str, more: usize) -> Token {
+        let known = match kind {
+            "p" => self.proposals.len(),
+            "i" => self.intents.len(),
+            _ => self.claims.len(),
+        };
+        let is_taken = |id: &Token| {
+            self.proposals.contains_key(id) || self.intents.contains_key(id) || self.claims.contains_key(id)
+        };
+        let names = (known + more + 1..).filter_map(|n| format!("{kind}{n}").parse::<Token>().ok());
+        #[expect(clippy::expect_used, reason = "there are more numbers than things in a run")]
+        names.into_iter().find(|id| !is_taken(id)).expect("a number that is free")
+    }
+
+    /// The proposal that work is done for: the last one that is approved, and was not rejected or revised since.
+    pub fn approved(&self) -> Option<&Proposed> {
+        let stands = |proposed: &&Proposed| {
+            proposed.approved.is_some() && !proposed.is_rejected && !proposed.is_revised
+        };
+        self.proposals().filter(stands).max_by_key(|proposed| proposed.seq)
+    }
+
+    /// Whether the policy lets another proposal follow what failed.
+    pub fn may_fall_back(&self) -> bool {
+        self.state >= State::Executing && self.fallbacks < self.failures.min(self.policy.max_fallbacks)
+    }
+
+    /// Whether the auditor is at it.
+    pub fn is_audit_open(&self) -> bool {
+        self.is_audit_open
+    }
+
     /// Tools that were started so far.
     pub fn calls(&self) -> u64 {
         self.calls

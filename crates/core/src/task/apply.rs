@@ -42,6 +42,7 @@ impl Task {
             parent: created.parent_id.clone(),
             depends_on: created.depends_on.clone(),
             guarded: created.guarded,
+            guard: None,
             attempts: 0,
             not_before: None,
             phase_before_block: None,
@@ -182,13 +183,18 @@ impl Task {
                     handoff.answer = Some(digest);
                 }
             }
+            TaskEvent::GuardOpened(opened) => self.guard = Some(opened.trace),
+            TaskEvent::Verified(verified) => {
+                self.guard = self.guard.filter(|open| *open != verified.trace);
+            }
             TaskEvent::Approved(_)
             | TaskEvent::Rejected(_)
             | TaskEvent::CiReported(_)
             | TaskEvent::Logged(_)
             | TaskEvent::MessageRejected(_)
             | TaskEvent::MessageUnknown(_)
-            | TaskEvent::MessageWarning(_) => {}
+            | TaskEvent::MessageWarning(_)
+            | TaskEvent::GuardRefused(_) => {}
         }
         self.updated_at = at.time;
     }

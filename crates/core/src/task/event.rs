@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Outcome, Phase, Priority, Routing, Status};
 use crate::event::Payload;
-use crate::ids::{AgentName, Digest, RunId, TaskId, Token};
+use crate::guard::{Outcome as GuardOutcome, State};
+use crate::ids::{AgentName, Digest, RunId, TaskId, Token, TraceId};
 use crate::time::Timestamp;
 
 /// Declares the types of events and their fields together.
@@ -70,6 +71,12 @@ task_events! {
     MessageRejected(MessageRejected) = "protocol.message.rejected",
     MessageUnknown(MessageUnknown) = "protocol.message.unknown",
     MessageWarning(MessageWarning) = "protocol.message.warning",
+    /// A guarded run began, in a trace of its own.
+    GuardOpened(GuardOpened) = "task.guard_opened",
+    /// What a guarded run came to.
+    Verified(Verified) = "task.verified",
+    /// Somebody tried what the rules of guarded work forbid.
+    GuardRefused(GuardRefused) = "guard.refused",
 }
 
 impl TaskEvent {
@@ -77,7 +84,10 @@ impl TaskEvent {
     pub fn is_said_to_others(&self) -> bool {
         matches!(
             self,
-            TaskEvent::MessageRejected(_) | TaskEvent::MessageUnknown(_) | TaskEvent::MessageWarning(_)
+            TaskEvent::MessageRejected(_)
+                | TaskEvent::MessageUnknown(_)
+                | TaskEvent::MessageWarning(_)
+                | TaskEvent::GuardRefused(_)
         )
     }
 
@@ -335,6 +345,33 @@ fields!(MessageWarning {
     reason: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     detail: Value,
+});
+
+fields!(GuardOpened { trace: TraceId });
+
+fields!(
+    /// The task's trace cites the trace of its run: where that ended, and how.
+    Verified {
+        trace: TraceId,
+        head: Digest,
+        state: State,
+        /// What the verifier said; absent where a person aborted the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verdict: Option<GuardOutcome>,
+        /// Why it did not end well.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
+    }
+);
+
+fields!(GuardRefused {
+    agent: AgentName,
+    /// What was tried.
+    what: String,
+    /// The rule, where one of the rules of guarded work forbids it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    why: String,
 });
 
 #[cfg(test)]

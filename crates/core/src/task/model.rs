@@ -37,6 +37,9 @@ pub struct Task {
     pub depends_on: Vec<TaskId>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub guarded: bool,
+    /// The trace of its guarded run, from its beginning until its end is cited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<TraceId>,
     /// Failed attempts since the task was last made ready by a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
@@ -236,6 +239,11 @@ impl Task {
     pub fn live_run(&self) -> Option<&Run> {
         let lease = self.lease.as_ref()?;
         self.run.as_ref().filter(|run| run.id == lease.run && run.ended.is_none())
+    }
+
+    /// Whether it is worked on by the rules of guarded work now. Who judges what came of that does so as with any other task.
+    pub fn is_held_to_rules(&self) -> bool {
+        self.guarded && !self.phase_before_block.unwrap_or(self.phase).is_judgement()
     }
 
     /// Where the task goes when nobody works on it any more: where its phase waits.

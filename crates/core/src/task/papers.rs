@@ -54,6 +54,18 @@ impl Papers {
                 let notes = format!("rejected: {}", rejected.reason);
                 self.log.push_str(&worklog::line(at, None, Some(&notes), &[]).unwrap_or_default());
             }
+            TaskEvent::Verified(verified) => {
+                let verdict =
+                    verified.verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
+                let why = if verified.why.is_empty() { String::new() } else { format!(": {}", verified.why) };
+                let notes = format!("guarded run {} {}{verdict}{why}", verified.trace, verified.state);
+                self.log.push_str(&worklog::line(at, None, Some(&notes), &[]).unwrap_or_default());
+            }
+            TaskEvent::GuardRefused(refused) => {
+                let rule = refused.rule.as_ref().map(|rule| format!(" (rule {rule})")).unwrap_or_default();
+                let notes = format!("{} refused to {}{rule}: {}", refused.what, refused.agent, refused.why);
+                self.log.push_str(&worklog::line(at, None, Some(&notes), &[]).unwrap_or_default());
+            }
             TaskEvent::Completed(completed) => self.result = Some((completed.clone(), at)),
             TaskEvent::DelegationRequested(requested) => {
                 self.handoff = HandoffRequest::from_fields(&requested.handoff);
@@ -75,7 +87,8 @@ impl Papers {
             | TaskEvent::MessageReceived(_)
             | TaskEvent::MessageRejected(_)
             | TaskEvent::MessageUnknown(_)
-            | TaskEvent::MessageWarning(_) => {}
+            | TaskEvent::MessageWarning(_)
+            | TaskEvent::GuardOpened(_) => {}
         }
     }
 }

@@ -53,6 +53,8 @@ pub enum Refusal {
     NotInReview { status: Status, phase: Phase },
     #[error("a task in {0} cannot be retried; a deadletter can, or one that waits before its next attempt")]
     NotRetryable(Status),
+    #[error("a guarded task is worked on by its team, whose every step is checked: {0}")]
+    Guarded(&'static str),
     #[error("{0}")]
     Limit(String),
 }
@@ -84,6 +86,7 @@ impl Refusal {
             Refusal::LateVerdict => "late_verdict",
             Refusal::NotInReview { .. } => "not_in_review",
             Refusal::NotRetryable(_) => "not_retryable",
+            Refusal::Guarded(_) => "guarded",
             Refusal::Limit(_) => "limit",
         }
     }

@@ -62,6 +62,11 @@ impl Guarded {
         }
     }
 
+    /// Whether nothing is missing but what the auditor says in the end.
+    pub(super) fn is_being_audited(&self) -> bool {
+        matches!(self, Guarded::Open(run) if run.is_audit_open())
+    }
+
     /// What is missing at the end of the input. In a whole ledger runs may be under way; of one trace more can be asked.
     pub(super) fn unfinished(&self, trace: TraceId, scope: Scope) -> Option<Finding> {
         let Guarded::Open(run) = self else { return None };

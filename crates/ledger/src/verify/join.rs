@@ -98,6 +98,8 @@ pub(crate) struct Promise {
 #[derive(Debug)]
 pub(crate) struct Join {
     scope: Scope,
+    /// Whether the auditor asks.
+    pub audits: bool,
     pub ledger: Option<LedgerIdentity>,
     numbers: Numbers,
     pub head: Option<Digest>,
@@ -126,6 +128,7 @@ impl Join {
     pub(crate) fn new(scope: Scope, ledger: Option<LedgerIdentity>) -> Self {
         Join {
             scope,
+            audits: false,
             ledger,
             numbers: Numbers::default(),
             head: None,
@@ -426,7 +429,8 @@ impl Join {
             self.findings.push(Finding::new(Code::TornTail).expected("whole lines").found(found));
         }
         for (trace, end) in &self.traces {
-            self.findings.extend(end.guarded.unfinished(*trace, self.scope));
+            let unfinished = end.guarded.unfinished(*trace, self.scope);
+            self.findings.extend(unfinished.filter(|_| !(self.audits && end.guarded.is_being_audited())));
         }
         let unfinished =
             self.order.filter(|_| self.scope == Scope::Journal).and_then(|order| order.unfinished());

@@ -46,6 +46,8 @@ pub struct Options {
     pub each: bool,
     /// Skip signatures altogether: only for measuring what the rest costs.
     pub links_only: bool,
+    /// Whether whoever asks is the auditor, whose own record is what is still missing at the end of a run.
+    pub audits: bool,
     /// Number of threads; 0 and 1 are the same.
     pub threads: usize,
 }
@@ -108,6 +110,7 @@ fn run(
         Err(why) => return Report::cannot_tell(Code::Unreadable, why),
     };
     let mut join = Join::new(scope, ledger);
+    join.audits = options.audits;
     let notes = Notes::read(options, &mut join);
     let mut join = match workers::pass_through(join, source, artifacts, options, scope) {
         Ok(join) => join,

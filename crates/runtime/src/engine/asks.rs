@@ -78,6 +78,9 @@ impl Wish {
         moment: Moment,
     ) -> Result<(TaskId, Decided), Refusal> {
         let (task, decided) = match self {
+            Wish::Create(new) if settings.guards && !new.guarded => {
+                return board.create(&New { guarded: true, ..(**new).clone() }, by, moment);
+            }
             Wish::Create(new) => return board.create(new, by, moment),
             Wish::Move(asked) => (&asked.task, board.transition(asked, by, moment)),
             Wish::Edit(asked) => (&asked.task, board.edit(asked, by, moment)),

@@ -6,6 +6,7 @@
 mod asks;
 mod error;
 mod evidence;
+mod guarded;
 mod inspect;
 mod opening;
 mod project;
@@ -76,6 +77,8 @@ pub struct Settings {
     pub lease_ttl_ms: i64,
     pub beat_ttl_ms: i64,
     pub rules: Rules,
+    /// Whether new tasks are guarded without being asked to.
+    pub guards: bool,
     /// Whether a CI run that fails goes back to work instead of to a person.
     pub ci_rework: bool,
 }
@@ -86,6 +89,7 @@ impl Default for Settings {
             lease_ttl_ms: 10 * 60_000,
             beat_ttl_ms: 5 * 60_000,
             rules: Rules { max_attempts: 3, has_ci: false },
+            guards: false,
             ci_rework: false,
         }
     }

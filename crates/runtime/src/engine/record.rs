@@ -134,7 +134,9 @@ impl Engine {
         let unsealed = |error: baton_ledger::body::Error| {
             Fault::Append(AppendError::Refused(Unsealed::Form(error.to_string())))
         };
-        let is_framing = matches!(event.payload, Payload::TraceOpened { .. } | Payload::TraceClosed { .. });
+        // What frames a trace, and what everything in a guarded run is held against.
+        let is_framing = matches!(event.payload, Payload::TraceOpened { .. } | Payload::TraceClosed { .. })
+            || event.payload.event_type() == "session_initialized";
         match event.actor.role {
             Role::System if is_framing || must_be_signed(event.payload.event_type()) => {
                 let key = &self.ground.ledger_key;

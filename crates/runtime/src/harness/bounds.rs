@@ -93,7 +93,7 @@ impl Told {
                 cut_some(output, TOLD_OUTPUT_BYTES_MAX);
                 arguments.take_if(|arguments| !is_small(arguments));
             }
-            Told::Asked(Asked { id, title, call_id }) => {
+            Told::Asked(Asked { id, title, call_id, .. }) => {
                 cut(id, TOLD_NAME_BYTES_MAX);
                 cut(title, TOLD_NAME_BYTES_MAX);
                 cut_some(call_id, TOLD_NAME_BYTES_MAX);

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::agent::Exit;
 use crate::limits::TEXT_BYTES_MAX;
+use crate::session::Wish;
 
 /// What is asked of an agent. Nothing here waits: what comes of it is told.
 pub trait Harness: Send + std::fmt::Debug {
@@ -181,6 +182,8 @@ impl Failure {
 pub struct ToolSeen {
     pub call_id: String,
     pub name: Option<String>,
+    /// The name by which rules know it, or its kind where its name is a sentence.
+    pub tool: Option<String>,
     pub arguments: Option<Value>,
     pub mutating: Option<bool>,
     pub progress: Option<Progress>,
@@ -209,11 +212,13 @@ pub enum Progress {
 }
 
 /// Something that the agent wants to be allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     pub id: String,
     pub title: String,
     pub call_id: Option<String>,
+    /// The tool and its whole input, where the request says so.
+    pub wish: Option<Box<Wish>>,
 }
 
 #[cfg(test)]

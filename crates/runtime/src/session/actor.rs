@@ -24,6 +24,7 @@ use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
 use super::feed::{Channel, Feed};
+use super::gate::{Entry, Gating, ToolGate};
 use super::looking::Looking;
 use super::recorder::Recorder;
 use super::snapshot::Snapshot;
@@ -72,6 +73,8 @@ pub struct Start {
     pub faults: Vec<SessionError>,
     /// Starts the agent, told by way of the function.
     pub spawn: Spawn,
+    /// What stands between it and its tools, where its work is guarded.
+    pub gate: Option<Arc<dyn ToolGate>>,
     /// Gets every exit signal that the agent's text holds, while it comes. Called by the session's own thread, which it must not wait for.
     pub signals: Option<Signals>,
 }
@@ -127,6 +130,12 @@ pub enum Ask {
 pub(super) enum Letter {
     Told(Told),
     Input(Input),
+    /// What the gate said of a permission.
+    Gated {
+        id: String,
+        call: String,
+        entered: Result<Entry, String>,
+    },
     /// What came of a tool.
     Tool(baton_core::ids::ToolRunId, Box<ToolRan>),
     /// What a look at the work tree saw, by its number.
@@ -152,6 +161,7 @@ impl std::fmt::Debug for Letter {
             Letter::Told(told) => told.fmt(f),
             Letter::Input(input) => input.fmt(f),
             Letter::Tool(run, _) => run.fmt(f),
+            Letter::Gated { id, .. } => write!(f, "gated {id}"),
             Letter::Looked(number, _) => write!(f, "look {number}"),
             Letter::Ask(ask, _) => ask.fmt(f),
         }
@@ -280,6 +290,7 @@ pub(super) struct Running {
     pub(super) pid: Arc<AtomicU32>,
     pub(super) stop_reason: Arc<Mutex<String>>,
     pub(super) tooling: Tooling,
+    pub(super) gating: Gating,
     /// The work tree as it was before the turn, and the look at it that is being taken.
     pub(super) tree: Option<Look>,
     pub(super) looking: Option<Looking>,
@@ -330,6 +341,7 @@ impl Running {
             pid: Arc::default(),
             stop_reason: Arc::default(),
             tooling: Tooling::default(),
+            gating: Gating::default(),
             tree: None,
             looking: None,
             looks: 0,
@@ -473,6 +485,7 @@ impl Running {
             Letter::Told(told) => self.hear(told),
             Letter::Input(input) => self.decide(input),
             Letter::Tool(run, ran) => self.tool_ran(run, &ran),
+            Letter::Gated { id, call, entered } => self.gated(id, call, entered),
             Letter::Looked(number, seen) => self.looked(number, seen),
             Letter::Ask(ask, answer) => {
                 let taken = self.ask(ask)?;

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use baton_core::ids::{AgentName, SessionId, TaskId, Token, Uuid7};
+use baton_core::Role;
+use baton_core::ids::{AgentName, SessionId, TaskId, Token, TraceId, Uuid7};
 use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
 use baton_store::{AppendError, ArtifactStore, Journal};
 
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
+use super::gate::ToolGate;
 use super::pass::Pass;
 use super::recorder::{Bound, Recorder};
 use super::relayed::Led;
@@ -81,6 +83,17 @@ pub struct Begin {
     pub resumes: Option<SessionId>,
     /// Gets the exit signals that the agent writes.
     pub signals: Option<Signals>,
+    /// What stands between it and its tools, and the part that it plays, where its work is guarded.
+    pub gate: Option<Arc<dyn ToolGate>>,
+    pub part: Option<Part>,
+}
+
+/// The part that a session plays in a guarded run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub role: Role,
+    /// The trace of the run.
+    pub trace: TraceId,
 }
 
 impl std::fmt::Debug for Begin {
@@ -279,6 +292,7 @@ impl Broker {
             asks_before_tools: matches!(spec.drive, Drive::Llm { .. }) && spec.mode.as_deref() == Some("ask"),
             tools: Some(tools),
             faults: hooks.as_ref().err().map(unusable).into_iter().collect(),
+            gate: begin.gate.clone(),
             signals: begin.signals.take(),
             dir: dir.clone(),
             snapshot,

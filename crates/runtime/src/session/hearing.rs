@@ -68,15 +68,21 @@ impl Running {
                 self.stream_event("tool_call_completed", &fields);
                 self.decide(Input::ToolRequested { call })?;
             }
-            Told::Tool(seen) => self.see_tool(&seen)?,
-            Told::Asked(Asked { id, title, call_id }) => {
+            Told::Tool(seen) => {
+                self.watch_gate(&seen);
+                self.see_tool(&seen)?;
+            }
+            Told::Asked(Asked { id, title, call_id, wish }) => {
                 let kind = PermissionKind::Tool;
                 let asked = id.clone();
                 if self.machine.permissions().len() < PERMISSIONS_MAX {
                     self.calls_asked_for.extend(call_id.clone().map(|call| (id.clone(), call)));
-                    self.decide(Input::PermissionRequested { id, kind, title, call_id })?;
+                    self.decide(Input::PermissionRequested { id, kind, title, call_id: call_id.clone() })?;
                 }
                 let is_pending = self.machine.permissions().iter().any(|pending| pending.id == asked);
+                if is_pending {
+                    self.ask_gate(&asked, call_id.as_deref(), wish.map(|wish| *wish));
+                }
                 if let Some(harness) = self.harness.as_mut().filter(|_| !is_pending) {
                     // Nobody is asked: then nobody waits either.
                     harness.answer(&asked, &Answer::Canceled);
@@ -98,12 +104,14 @@ impl Running {
             Told::TurnEnded { .. } | Told::TurnFailed(_) if self.looking.is_some() => {}
             Told::TurnEnded { stop, usage } => {
                 self.overhear_end();
+                self.settle_gate();
                 self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&stop);
                 let usage = usage.or_else(|| self.usage.take());
                 self.end_turn_after_look(stop, usage)?;
             }
             Told::TurnFailed(failure) => {
                 self.overhear_end();
+                self.settle_gate();
                 let failure = failure.explained(self.start.clock.now());
                 let Failure { message, retryable, cause, resets_at } = failure.clone();
                 let payload = json!({"message": message, "recoverable": retryable,
@@ -129,6 +137,7 @@ impl Running {
                 }
             }
             Told::Exited(exit) => {
+                self.settle_gate();
                 self.drop_look()?;
                 self.end(*exit)?;
             }

@@ -21,6 +21,7 @@ use super::broker::{ids_in, live_dir, tmp_of, token, unmark_live};
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::SESSION_VARIABLE;
+use crate::conduct::give_up;
 use crate::engine::{Engine, Fault, From};
 use crate::limits::OUTLIVED_GRACE;
 use crate::process::end_leftovers;
@@ -140,13 +141,21 @@ pub fn recover(engine: &Engine, dir: &Path) -> Result<Vec<SessionId>, Fault> {
     sweep_homes();
     // A death between the end of a session and the judgement leaves a lease that nobody works under.
     let orphans = engine.look(|board| {
-        let leases = board.with_status(Status::InProgress).filter_map(|task| task.lease.as_ref());
-        leases.filter_map(|lease| lease.session.as_ref()?.as_str().parse().ok()).collect::<Vec<SessionId>>()
+        let held =
+            board.with_status(Status::InProgress).filter_map(|task| Some((task, task.lease.as_ref()?)));
+        let ours = held.filter_map(|(task, lease)| {
+            let id: SessionId = lease.session.as_ref()?.as_str().parse().ok()?;
+            Some((id, Bound { task: task.id.clone(), run: lease.run, fence: lease.fence, trace: task.trace }))
+        });
+        ours.collect::<Vec<(SessionId, Bound)>>()
     })?;
-    for id in orphans {
+    for (id, bound) in orphans {
         let folder = dir.join(id.to_string());
-        if let Ok(snapshot) = Snapshot::load(&folder) {
-            end_one(engine, snapshot, &folder)?;
+        match Snapshot::load(&folder) {
+            Ok(snapshot) => end_one(engine, snapshot, &folder)?,
+            // It was claimed for a session that never began.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => give_up(engine, &bound, BATON_DIED)?,
+            Err(_) => {}
         }
     }
     Ok(seen)

@@ -89,6 +89,8 @@ impl Broker {
         snapshot.save(&folder).map_err(io)?;
         mark_live(dir, id).map_err(io)?;
         let begin = Begin {
+            gate: None,
+            part: None,
             agent: agent.clone(),
             cwd: cwd.to_owned(),
             bound: None,

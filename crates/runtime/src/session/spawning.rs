@@ -19,6 +19,9 @@ use crate::harness::{AgentSpec, Drive, Harness};
 /// The variable that every process of a session has: by it what outlived Baton is found.
 pub const SESSION_VARIABLE: &str = "BATON_SESSION_ID";
 
+/// The variable that names the trace of the guarded run that a session plays a part in.
+pub const GUARD_VARIABLE: &str = "BATON_GUARD_TRACE";
+
 /// What a model is told before everything else.
 const SYSTEM: &str = "You are a careful software engineer. You work in one directory with the tools that you are given: paths are relative to it. \
     Look before you change something, keep changes small, and say in the end what you did.";
@@ -69,6 +72,10 @@ impl Surroundings {
             env.push(("BATON_FENCE".to_owned(), bound.fence.to_string()));
             env.push(("BATON_RUN_ID".to_owned(), bound.run.to_string()));
         }
+        if let Some(part) = begin.part {
+            env.push(("BATON_ROLE".to_owned(), part.role.to_string()));
+            env.push((GUARD_VARIABLE.to_owned(), part.trace.to_string()));
+        }
         env
     }
 }
@@ -115,8 +122,9 @@ pub(super) fn spawner(
             };
             let (cwd, mode) = (begin.cwd.clone(), spec.mode.clone());
             let (fs, terminal, tools) = (spec.fs, spec.terminal, Some(tools.clone()));
+            let gate = begin.gate.clone();
             let wire = dir.join("wire.log");
-            let setup = Setup { cwd, mcp_servers, mode, fs, terminal, tools, load, wire: None };
+            let setup = Setup { cwd, mcp_servers, mode, fs, terminal, tools, gate, load, wire: None };
             Box::new(move |tell| {
                 let setup = Setup { wire: Some(Wire::new(RotatingFile::create(&wire)?)), ..setup };
                 let harness = AcpHarness::start(launch(command)?, setup, tell)?;

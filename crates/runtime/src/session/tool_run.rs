@@ -12,9 +12,10 @@ use baton_store::AppendError;
 use serde_json::json;
 
 use super::actor::{Letter, Running, object};
+use super::gate::{Gave, ToolGate, Wish};
 use crate::harness::ToolOutput;
 use crate::limits::{TOOL_ARGUMENTS_KEPT_BYTES_MAX, TOOL_TITLE_CHARS_MAX};
-use crate::tools::ToolRan;
+use crate::tools::{ToolRan, ToolRunner};
 
 /// The tools of the last answer.
 #[derive(Debug, Default)]
@@ -115,11 +116,12 @@ impl Running {
         let Some(call) = self.tooling.call(run) else { return };
         self.tooling.running = Some(run);
         let (tools, stop) = (self.start.tools.clone(), self.tooling.stop.clone());
+        let gate = self.start.gate.clone();
         let mailbox = self.mailbox.clone();
         let work = move || {
             let _ = mailbox.send(Letter::Input(Input::ToolStarted { run }));
             let ran = match tools {
-                Some(tools) => tools.run(&call, &stop),
+                Some(tools) => run_through(gate.as_deref(), &tools, &call, &stop),
                 None => cannot("this session has no tools"),
             };
             let _ = mailbox.send(Letter::Tool(run, Box::new(ran)));
@@ -168,6 +170,26 @@ impl Running {
             None => ToolOutput { output: ran.output.clone(), is_error: ran.is_error, ..bad(call, "") },
         };
         self.tooling.outputs.insert(run, output);
+    }
+}
+
+/// Runs a tool, where the gate lets it through.
+fn run_through(
+    gate: Option<&dyn ToolGate>,
+    tools: &ToolRunner,
+    call: &ToolCall,
+    stop: &AtomicBool,
+) -> ToolRan {
+    let Some(gate) = gate else { return tools.run(call, stop) };
+    let wish = Wish { tool: call.name.clone(), input: call.arguments.clone(), why: title(call) };
+    match gate.enter(&wish, stop) {
+        Ok(entry) => {
+            let ran = tools.run(call, stop);
+            let ToolRan { output, artifact, is_error, failed } = ran.clone();
+            gate.leave(entry, &Gave { output, whole: artifact, is_error, failed });
+            ran
+        }
+        Err(why) => ToolRan { output: why, is_error: true, ..ToolRan::default() },
     }
 }
 

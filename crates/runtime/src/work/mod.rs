@@ -2,6 +2,7 @@
 //!
 //! Start at [`Crew::begin`]; [`run`] has the life of one attempt.
 
+mod guarded;
 mod prompt;
 mod run;
 mod worktree;
@@ -16,6 +17,7 @@ use baton_core::protocol::scan::Found;
 use baton_core::task::Status;
 use baton_core::task::dispatch::{Assignment, Load, Willing};
 
+use crate::conduct::Guarding;
 use crate::dispatch::Dispatcher;
 use crate::engine::{Engine, Fault};
 use crate::limits::{NOTICES_MAX, WORKTREE_PAUSE};
@@ -25,6 +27,7 @@ use crate::session::{Ask, Begin, Bound, Broker, NotBegun, Signals, token};
 
 pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
+pub(crate) use run::{Pulse, Watched};
 pub(crate) use worktree::sweep_homes;
 pub use worktree::{Removed, Worktrees};
 
@@ -38,6 +41,7 @@ pub struct Crew {
     max_concurrent: usize,
     /// Whether exit signals are heeded.
     pub(crate) heeds_signals: bool,
+    guarding: Guarding,
     /// Woken when something has ended, since something else may begin.
     wake: Arc<Wake>,
     attempts: Mutex<BTreeMap<TaskId, Arc<Attempt>>>,
@@ -59,6 +63,8 @@ pub enum NotStarted {
     Occupied { who: String, dir: PathBuf },
     #[error("a worktree for {task} could not be made: {why}")]
     Worktree { task: TaskId, why: String },
+    #[error("the team of the guarded task {task} cannot play: {why}")]
+    Team { task: TaskId, why: String },
 }
 
 /// Where an attempt works, and what keeps others out of it.
@@ -75,6 +81,7 @@ impl Crew {
         wake: Arc<Wake>,
         max_concurrent: usize,
         heeds_signals: bool,
+        guarding: Guarding,
     ) -> Arc<Self> {
         let worktrees = Worktrees::new(workspace.dir(), Some(broker.walling()));
         Arc::new(Crew {
@@ -84,6 +91,7 @@ impl Crew {
             worktrees,
             max_concurrent,
             heeds_signals,
+            guarding,
             wake,
             attempts: Mutex::default(),
             turn: Mutex::default(),
@@ -108,16 +116,22 @@ impl Crew {
 
     /// Claims a task for an agent and sets it to work. The attempt goes on by itself.
     pub fn begin(self: &Arc<Self>, task: &TaskId, agent: &AgentName) -> Result<Arc<Attempt>, NotStarted> {
+        let (found, _) = self.engine.task(task)?;
+        if found.is_held_to_rules() {
+            return self.begin_guarded(&found, agent);
+        }
         let spec = self.broker.agents().get(agent).cloned();
         let spec = spec.ok_or_else(|| NotBegun::UnknownAgent(agent.clone()))?;
         let id = self.broker.new_id();
         let place = self.place(task, spec.worktree, id)?;
-        let trace = self.engine.task(task)?.0.trace;
+        let trace = found.trace;
         let claimed = self.engine.claim(task, agent, None, token(id))?;
         let bound = Bound { task: task.clone(), run: claimed.run, fence: claimed.lease.fence, trace };
         let resumes = self.broker.resumable(task, agent);
         let attempt = Arc::new(Attempt::new(bound.clone(), agent.clone(), id));
         let begin = Begin {
+            gate: None,
+            part: None,
             signals: self.heeds_signals.then(|| self.signals_to(&attempt)),
             agent: agent.clone(),
             cwd: place.dir.clone(),

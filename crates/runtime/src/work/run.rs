@@ -11,6 +11,7 @@ use baton_core::task::{Outcome as Reported, Phase, Task};
 use serde_json::Value;
 
 use super::{Crew, prompt};
+use crate::conduct::Playing;
 use crate::engine::{Fault, From};
 use crate::harness::{AgentSpec, cut_short};
 use crate::limits::{ATTEMPT_LOOK, LEASE_LOOK};
@@ -29,6 +30,7 @@ pub struct Attempt {
 #[derive(Debug, Default)]
 struct State {
     live: Option<Live>,
+    playing: Option<Playing>,
     /// How the session ended.
     ended: Option<SessionEndedData>,
     /// Whether a person wants it to end.
@@ -79,8 +81,22 @@ impl Outcome {
     }
 }
 
+/// When a lease is beaten for and looked at the next time.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    beat_at: Instant,
+    look_at: Instant,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Pulse {
+        Pulse { beat_at: Instant::now(), look_at: Instant::now() + LEASE_LOOK }
+    }
+}
+
 /// Why the watching ended.
-enum Watched {
+#[derive(Debug)]
+pub(crate) enum Watched {
     /// The turn is over, and there is a report, a signal, or nothing even after a reminder.
     Finished,
     /// The turn is over, and what went wrong in it stays.
@@ -111,6 +127,15 @@ impl Attempt {
 
     pub fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// The guarded run that it plays, where its task is one.
+    pub fn playing(&self) -> Option<Playing> {
+        self.state().playing.clone()
+    }
+
+    pub(super) fn set_playing(&self, playing: Playing) {
+        self.state().playing = Some(playing);
     }
 
     pub fn live(&self) -> Option<Live> {
@@ -154,11 +179,11 @@ impl Attempt {
         self.changed.notify_all();
     }
 
-    pub(super) fn set_live(&self, live: Live) {
+    pub(crate) fn set_live(&self, live: Live) {
         self.state().live = Some(live);
     }
 
-    pub(super) fn session_ended(&self, data: SessionEndedData) {
+    pub(crate) fn session_ended(&self, data: SessionEndedData) {
         self.state().ended = Some(data);
         self.changed.notify_all();
     }
@@ -192,11 +217,36 @@ impl Attempt {
         end
     }
 
+    /// What ends an attempt from outside: a person, the end of Baton, or a lease that is not its own any more. Beats where it is time to.
+    pub(crate) fn pulse(&self, crew: &Crew, pulse: &mut Pulse) -> Option<Watched> {
+        if let Some(asked) = self.asked(crew) {
+            return Some(asked);
+        }
+        if Instant::now() >= pulse.beat_at {
+            match crew.engine.beat(&self.holder()) {
+                Ok(_) => pulse.beat_at = Instant::now() + self.beat_every(crew),
+                Err(Fault::Refused(_)) => return Some(self.unless_signalled(Watched::Lost)),
+                // The disk may have room again in a while; the lease says how long that may take.
+                Err(fault) => {
+                    crew.notice(format!("{}: no beat: {fault}", self.bound.task));
+                    pulse.beat_at = Instant::now() + LEASE_LOOK;
+                }
+            }
+        }
+        if Instant::now() >= pulse.look_at {
+            pulse.look_at = Instant::now() + LEASE_LOOK;
+            if !self.is_ours(crew) {
+                return Some(Watched::Lost);
+            }
+        }
+        None
+    }
+
     /// Prompts, reminds and beats until there is something to judge.
     fn watch(&self, crew: &Crew, spec: &AgentSpec, live: &Live) -> Watched {
         let (mut position, mut is_prompted) = (0, false);
         let mut is_reminded = !spec.can_be_reminded();
-        let (mut beat_at, mut look_at) = (Instant::now(), Instant::now() + LEASE_LOOK);
+        let mut pulse = Pulse::new();
         loop {
             match live.handle.feed().after(position, ATTEMPT_LOOK) {
                 Next::Items(items) => position = items.last().map_or(position, |item| item.at),
@@ -204,25 +254,8 @@ impl Attempt {
                 Next::Nothing => {}
                 Next::Over => return Watched::Gone,
             }
-            if let Some(asked) = self.asked(crew) {
-                return asked;
-            }
-            if Instant::now() >= beat_at {
-                match crew.engine.beat(&self.holder()) {
-                    Ok(_) => beat_at = Instant::now() + self.beat_every(crew),
-                    Err(Fault::Refused(_)) => return self.unless_signalled(Watched::Lost),
-                    // The disk may have room again in a while; the lease says how long that may take.
-                    Err(fault) => {
-                        crew.notice(format!("{}: no beat: {fault}", self.bound.task));
-                        beat_at = Instant::now() + LEASE_LOOK;
-                    }
-                }
-            }
-            if Instant::now() >= look_at {
-                look_at = Instant::now() + LEASE_LOOK;
-                if !self.is_ours(crew) {
-                    return Watched::Lost;
-                }
+            if let Some(ended) = self.pulse(crew, &mut pulse) {
+                return ended;
             }
             if live.handle.state() != StateKind::Ready {
                 continue;
@@ -304,7 +337,7 @@ impl Attempt {
     }
 
     /// Says to the task what became of the attempt.
-    fn judge(
+    pub(crate) fn judge(
         &self,
         crew: &Crew,
         spec: &AgentSpec,

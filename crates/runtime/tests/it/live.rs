@@ -58,6 +58,7 @@ impl Live {
         let recorder =
             Recorder::open(ground.journal.clone(), ground.ledger_key.clone(), id, None, moment).unwrap();
         let start = Start {
+            gate: None,
             id,
             agent: "someone".into(),
             harness: kind.harness,

@@ -93,6 +93,7 @@ impl Live {
         std::fs::create_dir_all(&workspace).unwrap();
         let recorder = Recorder::open(journal, key, id, None, moment).unwrap();
         let mut start = Start {
+            gate: None,
             id,
             agent: "sh".into(),
             harness: "acp",

@@ -1,6 +1,7 @@
 //! In whose name tools act, and on what: what a session bound this process to, or what a person said.
 
-use baton_core::{AgentName, Role, TaskId, Token};
+use baton_core::{AgentName, Role, TaskId, Token, TraceId};
+use baton_runtime::session::GUARD_VARIABLE;
 
 use crate::args::Mcp;
 use crate::context::Environment;
@@ -14,6 +15,8 @@ pub(super) struct Binding {
     pub(super) task: Option<Bound>,
     /// The session that this process belongs to: who asks a person asks through it.
     pub(super) session: Option<Token>,
+    /// The trace of the guarded run that the session plays a part in.
+    pub(super) guard: Option<TraceId>,
 }
 
 /// The one task of a session.
@@ -30,10 +33,11 @@ impl Binding {
         let task: Option<TaskId> = variable(env, "BATON_TASK_ID")?;
         let fence: Option<u64> = variable(env, "BATON_FENCE")?;
         let session = variable(env, "BATON_SESSION_ID")?;
+        let guard = variable(env, GUARD_VARIABLE)?;
         let role = args.role.map_or_else(|| variable(env, "BATON_ROLE"), |role| Ok(Some(role)))?;
         let role = role.unwrap_or(Role::Executor);
         let Some(task) = task else {
-            return Ok(Binding { agent: args.agent.clone().or(named), role, task: None, session });
+            return Ok(Binding { agent: args.agent.clone().or(named), role, task: None, session, guard });
         };
         let (Some(agent), Some(fence)) = (named, fence) else {
             let what = "BATON_TASK_ID binds to a task only together with BATON_AGENT and BATON_FENCE";
@@ -43,7 +47,7 @@ impl Binding {
             let what = format!("a session bound this to {agent}; --agent cannot name another");
             return Err(CliError::new(Code::Value, what).hint("baton mcp --help"));
         }
-        Ok(Binding { agent: Some(agent), role, task: Some(Bound { task, fence }), session })
+        Ok(Binding { agent: Some(agent), role, task: Some(Bound { task, fence }), session, guard })
     }
 }
 

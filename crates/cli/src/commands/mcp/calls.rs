@@ -40,6 +40,11 @@ impl Call<'_> {
             Name::AnswerHandoff => self.answer_handoff().await,
             Name::CreateTask => self.create().await,
             Name::AskHuman => self.ask().await,
+            Name::SubmitProposal => self.submit(|fields| json!({"proposal": fields})).await,
+            Name::SubmitReview => self.submit(|fields| json!({"review": fields})).await,
+            Name::DeclareIntent => self.submit(|fields| json!({"intent": fields})).await,
+            Name::SubmitClaim => self.submit(|fields| json!({"claims": [fields]})).await,
+            Name::ChallengeClaim => self.submit(|fields| json!({"challenges": [fields]})).await,
             Name::FinishPhase => self.finish().await,
             Name::VerifyTrace => self.verify().await,
         }
@@ -273,6 +278,14 @@ impl Call<'_> {
             (Some(0), Some(false), _) => Ok(nobody(" within 10 minutes")),
             _ => Err(nobody(&answer::of(&ran).err().map(|why| format!(": {why}")).unwrap_or_default())),
         }
+    }
+
+    /// Hands in what a player of a guarded run says.
+    async fn submit(&self, answer: impl FnOnce(&Map<String, Value>) -> Value) -> Answer {
+        let session = self.server.binding.session.as_ref();
+        let session = session.ok_or_else(|| "there is no session: nobody plays a part here".to_owned())?;
+        let args = vec!["session".to_owned(), "submit".to_owned(), session.to_string()];
+        answer::of(&self.ran(args, answer(self.arguments.all()).to_string()).await?)
     }
 
     async fn finish(&self) -> Answer {

@@ -52,11 +52,15 @@ pub(super) fn run(ctx: &Context, args: &Mcp) -> Ended {
 /// A tool server in this very process, for one conversation over HTTP. An agent's token binds it as a session's variables would.
 pub(crate) fn serve_in_house(owner: &Arc<Owner>, who: &Who) -> Result<DuplexStream, CliError> {
     let data_dir = std::path::absolute(owner.workspace.layout.root()).map_err(|error| broken(&error))?;
-    let mut binding = Binding { agent: None, role: Role::Executor, task: None, session: None };
+    let mut binding = Binding { agent: None, role: Role::Executor, task: None, session: None, guard: None };
     if let Some(bound) = &who.bound {
         binding.agent = Some(bound.agent.clone());
         binding.role = role(owner, &bound.agent)?;
         binding.session = bound.session.and_then(baton_runtime::session::token);
+        let attempt = bound.task.as_ref().and_then(|task| owner.crew.attempt(task));
+        if let Some(part) = bound.session.zip(attempt).and_then(|(id, attempt)| attempt.playing()?.part(id)) {
+            (binding.role, binding.guard) = (part.role, Some(part.trace));
+        }
         binding.task = bound.task.as_ref().map(|task| held(owner, task, bound)).transpose()?;
     }
     let (ours, theirs) = tokio::io::duplex(MCP_STREAM_BYTES);

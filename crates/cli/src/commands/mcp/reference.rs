@@ -26,6 +26,11 @@ fn command(name: Name) -> &'static str {
         Name::AnswerHandoff => "send (handoff.accepted, handoff.rejected)",
         Name::CreateTask => "task new",
         Name::AskHuman => "session ask",
+        Name::SubmitProposal
+        | Name::SubmitReview
+        | Name::DeclareIntent
+        | Name::SubmitClaim
+        | Name::ChallengeClaim => "session submit",
         Name::FinishPhase => "exit submit",
         Name::VerifyTrace => "verify",
     }
@@ -38,6 +43,7 @@ fn to_whom(tool: &Tool) -> &'static str {
         About::Task | About::New => "always",
         About::Work => "in a session, or with an agent",
         About::Session => "in a session",
+        About::Guard => "in a session of a guarded run",
     }
 }
 

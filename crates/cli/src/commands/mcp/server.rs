@@ -126,7 +126,8 @@ impl Server {
                         bound.task, bound.task
                     ));
                 }
-                let is_about_it = !matches!(tool.about, About::Board | About::New | About::Session);
+                let is_about_it =
+                    !matches!(tool.about, About::Board | About::New | About::Session | About::Guard);
                 (is_about_it.then(|| bound.task.clone()), Some(bound.fence))
             }
             None => {
@@ -203,7 +204,7 @@ mod tests {
             format!("case \"$3\" in session) cat > question; {answer} ;; *) echo '{{\"v\":1}}' ;; esac");
         let (dir, runner) = scripted(&format!("cd \"${{0%/*}}\"; {script}"));
         let (agent, session) = (Some("ada".parse().unwrap()), Some("sess_1".parse().unwrap()));
-        let binding = Binding { agent, role: Role::Executor, task: None, session };
+        let binding = Binding { agent, role: Role::Executor, task: None, session, guard: None };
         (dir, Server::new(binding, runner))
     }
 

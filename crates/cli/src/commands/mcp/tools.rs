@@ -5,8 +5,8 @@ use std::sync::Arc;
 use baton_core::Role;
 use baton_core::limits::{
     BLOCKERS_MAX, BODY_BYTES_MAX, DEPENDENCIES_MAX, EXIT_EVIDENCE_BYTES_MAX, EXIT_NOTES_BYTES_MAX,
-    EXIT_URL_BYTES_MAX, INTEGER_MAX, LIST_ITEM_CHARS_MAX, LIST_ITEMS_MAX, NOTES_CHARS_MAX, PATH_CHARS_MAX,
-    PROGRESS_CHARS_MAX, REASON_CHARS_MAX, TITLE_CHARS_MAX,
+    EXIT_URL_BYTES_MAX, GUARD_ITEMS_MAX, GUARD_TEXT_CHARS_MAX, INTEGER_MAX, LIST_ITEM_CHARS_MAX,
+    LIST_ITEMS_MAX, NOTES_CHARS_MAX, PATH_CHARS_MAX, PROGRESS_CHARS_MAX, REASON_CHARS_MAX, TITLE_CHARS_MAX,
 };
 use rmcp::model::{Tool as Offered, ToolAnnotations};
 
@@ -41,6 +41,8 @@ pub(super) enum About {
     New,
     /// A person, by way of the session.
     Session,
+    /// The guarded run that the session plays a part in.
+    Guard,
 }
 
 /// What a call changes, for clients that ask people before some of them.
@@ -75,6 +77,11 @@ names! {
     AnswerHandoff = "answer_handoff",
     CreateTask = "create_task",
     AskHuman = "ask_human",
+    SubmitProposal = "submit_proposal",
+    SubmitReview = "submit_review",
+    DeclareIntent = "declare_intent",
+    SubmitClaim = "submit_claim",
+    ChallengeClaim = "challenge_claim",
     FinishPhase = "finish_phase",
     VerifyTrace = "verify_trace",
 }
@@ -95,6 +102,7 @@ const BLOCKERS: Field = may(
     Kind::List(BLOCKERS_MAX, LIST_ITEM_CHARS_MAX),
     "What stands in the way, one sentence each.",
 );
+const ITEMS: Kind = Kind::List(GUARD_ITEMS_MAX, GUARD_TEXT_CHARS_MAX);
 const NOTES: Field = may("notes", Kind::Text(NOTES_CHARS_MAX), "Anything the next reader should know.");
 
 /// All of them, in the order of a task's life.
@@ -290,6 +298,104 @@ pub(super) const TOOLS: &[Tool] = &[
         does: Does::Adds,
     },
     Tool {
+        name: Name::SubmitProposal,
+        title: "Propose how to do a guarded task",
+        description: "Proposes how the task of a guarded run is to be done, for others to review and to do. Call it when you are \
+                      asked for a proposal, instead of answering in text.",
+        about: About::Guard,
+        fields: &[
+            needed("objective", Kind::Text(GUARD_TEXT_CHARS_MAX), "What is to be true in the end."),
+            may("assumptions", ITEMS, "What you take for granted, one sentence each."),
+            may("required_tools", ITEMS, "Every tool that the work needs, by the names that you were told."),
+            may("expected_evidence", ITEMS, "What would prove that it is done, one sentence each."),
+        ],
+        roles: &[Role::Planner],
+        does: Does::Adds,
+    },
+    Tool {
+        name: Name::SubmitReview,
+        title: "Review a proposal or an intent",
+        description: "Says whether a proposal, or a tool that is to be run, is let through. Call it when you are asked for a review: \
+                      with proposal_id and approved, conditional or rejected, or with intent_id and approved or blocked.",
+        about: About::Guard,
+        fields: &[
+            may("proposal_id", Kind::Text(128), "The proposal that it is about."),
+            may("intent_id", Kind::Text(128), "The intent that it is about."),
+            needed(
+                "status",
+                Kind::Word(&["approved", "conditional", "rejected", "blocked"]),
+                "What you say of it.",
+            ),
+            may(
+                "conditions",
+                ITEMS,
+                "Where it is conditional: the tools that are let through, each with what for after a colon.",
+            ),
+            may("risk", Kind::Text(GUARD_TEXT_CHARS_MAX), "What may go wrong."),
+            needed("rationale", Kind::Text(GUARD_TEXT_CHARS_MAX), "Why."),
+        ],
+        roles: &[Role::Critic],
+        does: Does::Adds,
+    },
+    Tool {
+        name: Name::DeclareIntent,
+        title: "Say which tool you are going to run",
+        description: "Signs the intent to run a tool with exactly this input, before you run it. Not needed: a call that nobody \
+                      declared gets an intent of its own. Call it where you can say why, or where the tool is riskier than its name tells.",
+        about: About::Guard,
+        fields: &[
+            needed("tool_name", Kind::Text(64), "The tool."),
+            needed("input", Kind::Object, "What it will be given, exactly."),
+            may(
+                "risk_class",
+                Kind::Word(&["low", "medium", "high"]),
+                "What may go wrong, where it is more than the tool's own class.",
+            ),
+            needed("justification", Kind::Text(GUARD_TEXT_CHARS_MAX), "What it is needed for."),
+            may(
+                "retry_of",
+                Kind::Text(128),
+                "The intent that it takes the place of, where that was blocked or failed.",
+            ),
+        ],
+        roles: &[Role::Executor],
+        does: Does::Adds,
+    },
+    Tool {
+        name: Name::SubmitClaim,
+        title: "Claim what came of the work",
+        description: "Claims that something is true now, with the executions that show it. Call it after the tools that it rests on \
+                      have ended, or with revises when a claim of yours was challenged.",
+        about: About::Guard,
+        fields: &[
+            needed("claim_text", Kind::Text(GUARD_TEXT_CHARS_MAX), "What is true."),
+            needed("confidence", Kind::Share, "How sure you are."),
+            may("evidence", ITEMS, "Hashes of artifacts; what the executions left, where nothing is said."),
+            may(
+                "executions",
+                ITEMS,
+                "Ids of the intents whose executions it rests on; all that ended well, where nothing is said.",
+            ),
+            may("revises", Kind::Text(128), "The claim that it takes the place of."),
+        ],
+        roles: &[Role::Executor],
+        does: Does::Adds,
+    },
+    Tool {
+        name: Name::ChallengeClaim,
+        title: "Challenge a claim",
+        description: "Challenges a claim whose evidence is weak or says otherwise. Call it once for each such claim when you are asked \
+                      for challenges; then end your turn with {\"challenges\": []}.",
+        about: About::Guard,
+        fields: &[
+            needed("claim_id", Kind::Text(128), "The claim."),
+            needed("reason", Kind::Text(GUARD_TEXT_CHARS_MAX), "What is wrong with it."),
+            may("evidence", ITEMS, "Hashes of artifacts that show it."),
+        ],
+        roles: &[Role::Critic],
+        does: Does::Adds,
+    },
+    Tool {
         name: Name::FinishPhase,
         title: "End the phase",
         description: "Ends the phase that the task is in, so that a fresh agent may take the next one. Call it instead of \
@@ -357,6 +463,9 @@ impl Tool {
             (About::Claim | About::Work, None) if binding.agent.is_none() => Some(format!(
                 "{name} needs to know who acts: start the server as baton mcp --agent NAME, or set BATON_AGENT"
             )),
+            (About::Guard, _) if binding.guard.is_none() => {
+                Some(format!("{name} is for the players of a guarded run: this session plays no part in one"))
+            }
             (About::Session, _) if binding.session.is_none() => Some(format!(
                 "{name} works in a session of Baton only: ask the person who uses this client directly"
             )),
@@ -368,7 +477,7 @@ impl Tool {
     pub(super) fn fields(&self, binding: &Binding) -> Vec<Field> {
         let is_bound = binding.task.is_some();
         let before: &[Field] = match (self.about, is_bound) {
-            (About::Board | About::New | About::Session, _) => &[],
+            (About::Board | About::New | About::Session | About::Guard, _) => &[],
             (_, true) => &[OWN_TASK],
             (About::Claim | About::Task, false) => &[TASK],
             (About::Work, false) => &[TASK, FENCE],

@@ -4,6 +4,7 @@
 //! misbehave. One thread reads; each turn runs in another, so that a cancel or an answer reaches it.
 
 mod mcp;
+mod part;
 mod turn;
 mod wire;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Session;
 use super::wire::Wire;
+use super::{Session, part};
 
 /// A prompt that is worked on.
 pub(super) struct Turn {
@@ -17,6 +17,9 @@ pub(super) struct Turn {
     name: String,
     session: Session,
     text: String,
+    /// Everything that it was told, and the part that it is asked to play.
+    whole: String,
+    asked: Option<String>,
 }
 
 /// How a turn goes on after a word.
@@ -34,14 +37,27 @@ const SLOWLY: Duration = Duration::from_millis(100);
 /// A reset that is far enough to be waited for and near enough to be believed.
 const LIMIT_SECONDS: u64 = 3600;
 
+/// What it was told, and what its own surroundings add to that for the parts that it plays.
+fn told(blocks: &[&str]) -> String {
+    format!("{}\n{}", blocks.join("\n"), std::env::var("MOCK_SAYS").unwrap_or_default())
+}
+
 impl Turn {
     pub(super) fn new(wire: Arc<Wire>, name: &str, session: Session, params: &Value) -> Self {
         // The first block alone: what Baton adds is in others.
         let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
-        Turn { wire, name: name.to_owned(), session, text }
+        let blocks = params["prompt"].as_array().into_iter().flatten();
+        let blocks: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+        let asked = blocks.last().and_then(|block| block.lines().next()?.strip_prefix("Asked for: "));
+        let asked = asked.map(str::to_owned);
+        Turn { wire, name: name.to_owned(), session, text, whole: told(&blocks), asked }
     }
 
     pub(super) fn run(&self, id: &Value) {
+        if let Some(answer) = self.asked.as_deref().and_then(|asked| part::answer(asked, &self.whole)) {
+            self.say(&answer);
+            return self.wire.result(id, &json!({"stopReason": "end_turn", "usage": {"totalTokens": 10}}));
+        }
         let words: Vec<&str> = self.text.split_whitespace().collect();
         let mut has_done = false;
         let mut at = 0;
@@ -89,6 +105,29 @@ impl Turn {
             "write" => {
                 self.write_file();
                 (0, Then::GoOn)
+            }
+            "edit" => {
+                self.edit(next(1).unwrap_or("mock.txt"));
+                (1, Then::GoOn)
+            }
+            "fswrite" => {
+                let path = self.session.cwd.join(next(1).unwrap_or("mock.txt"));
+                self.ask_client(
+                    "fs/write_text_file",
+                    json!({"path": path, "content": "written for the mock\n"}),
+                );
+                (1, Then::GoOn)
+            }
+            "term" => {
+                let made = self.ask_client("terminal/create", json!({"command": next(1).unwrap_or("true")}));
+                if let Some(terminal) = made.as_ref().and_then(|made| made["result"].get("terminalId")) {
+                    self.ask_client("terminal/wait_for_exit", json!({"terminalId": terminal}));
+                }
+                (1, Then::GoOn)
+            }
+            "shell" => {
+                self.shell(next(1).unwrap_or("script.sh"));
+                (1, Then::GoOn)
             }
             "plan" => {
                 let entry = |content: &str, status: &str| json!({"content": content, "priority": "medium", "status": status});
@@ -189,6 +228,55 @@ impl Turn {
         let shown = path.display().to_string();
         let text = format!("{}\n", self.text);
         self.tool("edit", "write_file", &shown, Some(&|| std::fs::write(&path, &text).is_ok()));
+    }
+
+    /// Asks before it writes a file, and writes it where it may.
+    fn edit(&self, name: &str) {
+        let (id, content) = (format!("call-edit-{name}"), format!("{name}, written by the mock agent\n"));
+        let call = json!({
+            "toolCallId": id, "title": "write_file", "kind": "edit", "status": "pending",
+            "rawInput": {"path": name, "content": content},
+        });
+        let mut announced = call.clone();
+        announced["sessionUpdate"] = "tool_call".into();
+        self.update(&announced);
+        let options = json!([
+            {"optionId": "once", "name": "Once", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ]);
+        let params = json!({"sessionId": self.name, "toolCall": call, "options": options});
+        let answer = self.wire.ask("session/request_permission", &params);
+        let chosen = answer.as_ref().and_then(|answer| answer["result"]["outcome"]["optionId"].as_str());
+        let is_done = chosen == Some("once") && std::fs::write(self.session.cwd.join(name), &content).is_ok();
+        let status = if is_done { "completed" } else { "failed" };
+        let text = format!("{} {name}", if is_done { "wrote" } else { "did not write" });
+        let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
+        self.update(&json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content,
+        }));
+    }
+
+    /// Asks the client for something of its own, and says what came of it.
+    fn ask_client(&self, method: &str, mut params: Value) -> Option<Value> {
+        params["sessionId"] = self.name.as_str().into();
+        let answer = self.wire.ask(method, &params);
+        let said = answer.as_ref().map_or("cancelled".to_owned(), |answer| match answer.get("error") {
+            Some(error) => format!("refused: {error}"),
+            None => "done".to_owned(),
+        });
+        self.say(&format!("{method}: {said} "));
+        answer
+    }
+
+    /// Runs a script as an agent of its own will does: as a process of its own, which asks nobody.
+    fn shell(&self, name: &str) {
+        let exe = std::env::current_exe().unwrap_or_default();
+        let ran = Command::new("sh").arg(name).current_dir(&self.session.cwd).env("BATON", exe).output();
+        let said = ran.map_or_else(
+            |error| error.to_string(),
+            |ran| String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
+        );
+        self.say(&format!("{name}: {said} "));
     }
 
     fn ask_permission(&self) -> Then {

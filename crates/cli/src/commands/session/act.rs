@@ -44,7 +44,7 @@ pub(super) fn start(ctx: &Context, ui: &mut Ui, args: &SessionStart) -> Ended {
     let dir = sessions::dir_of(&owner.workspace.layout);
     let resumes = args.resume.as_deref().map(|word| sessions::find(&dir, word).map(|found| found.id));
     let resumes = resumes.transpose()?;
-    let begin = Begin { agent, cwd, bound: None, id: None, resumes, signals: None };
+    let begin = Begin { agent, cwd, bound: None, id: None, resumes, signals: None, gate: None, part: None };
     let live = owner.broker.begin(begin, Box::new(|_, _| {})).map_err(not_begun)?;
     let id = live.handle.id();
     wait_until_ready(&live);
@@ -264,6 +264,29 @@ pub(super) fn ask(ctx: &Context, ui: &mut Ui, args: &SessionAsk) -> Ended {
         ui.object(&object)?;
     } else {
         ui.line(text.as_deref().unwrap_or("nobody answered"))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Hands in what a player of a guarded run says.
+pub(super) fn submit(ctx: &Context, ui: &mut Ui, one: &SessionOne) -> Ended {
+    let text = read_text(ctx, std::path::Path::new("-"))?;
+    let object = match serde_json::from_str(&text) {
+        Ok(serde_json::Value::Object(object)) => object,
+        Ok(_) => return Err(CliError::new(Code::InputForm, "expected a JSON object").into()),
+        Err(error) => {
+            return Err(CliError::new(Code::InputForm, "expected a JSON object")
+                .cause(error.to_string())
+                .into());
+        }
+    };
+    let (owner, live) = running(ctx, ui, &one.session)?;
+    let taken = owner.crew.submit(live.handle.id(), &object);
+    let said = taken.map_err(|why| CliError::new(Code::Guard, why).hint("baton explain G001"))?;
+    if ui.json {
+        ui.object(&json!({"v": 1, "accepted": true, "said": said}))?;
+    } else {
+        ui.line(&said)?;
     }
     Ok(Exit::Ok)
 }

@@ -32,6 +32,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Session) -> Ended {
         Session::RetryHook(args) => act::retry_hook(ctx, ui, &args),
         Session::Permit(args) => act::permit(ctx, ui, args),
         Session::Ask(args) => act::ask(ctx, ui, &args),
+        Session::Submit(one) => act::submit(ctx, ui, &one),
     }
 }
 

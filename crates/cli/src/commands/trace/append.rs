@@ -11,7 +11,7 @@ use baton_ledger::seal::Receipt;
 
 use super::receipts_json;
 use super::speaker::{Known, Speaker};
-use crate::commands::Ended;
+use crate::commands::{Ended, guarded};
 use crate::context::{Context, Writing};
 use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
@@ -36,6 +36,9 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceAppend) -> Ended {
     let (mut writing, mut recorded) = (None, 0);
     let ended = append_all(ctx, ui, &mut input, &speaker, &mut writing, &mut recorded);
     if let Err(stop) = ended {
+        if let Stop::Error(error) = &stop {
+            guarded::note_refused(ctx, "trace append", error);
+        }
         writing.into_iter().for_each(Writing::abandon);
         return Err(match stop {
             Stop::Error(error) if recorded > 0 => {
@@ -70,6 +73,8 @@ fn append_all(
             }
         };
         decision.events.iter().try_for_each(|draft| speaker.check(draft)).map_err(locate)?;
+        let types = decision.events.iter().map(|draft| draft.event_type.as_str());
+        guarded::expect_not_gated(ctx, speaker.trace, types).map_err(locate)?;
         let open = match writing {
             Some(open) => open,
             None => {

@@ -42,6 +42,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Verify) -> Ended {
             kept: Vec::new(),
             each: args.each,
             links_only: false,
+            audits: false,
             threads: threads(args),
         })?,
     };

@@ -1,4 +1,5 @@
 mod next;
 mod reading;
+mod reply;
 mod rules;
 mod story;

@@ -66,6 +66,9 @@ impl Board {
         if !is_claimable {
             return Err(Refusal::NotClaimable { status: from, phase: task.phase });
         }
+        if task.is_held_to_rules() && claim.session.is_none() {
+            return Err(Refusal::Guarded("nobody claims it from outside"));
+        }
         expect_other_hands(task, &claim.agent, claim.session.as_ref())?;
         act.expect_dependencies_done()?;
         for dependency in act.task.depends_on.clone() {

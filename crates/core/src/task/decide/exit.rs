@@ -40,6 +40,9 @@ impl Board {
             let (phase, next_phase) = (before.phase, before.next_phase);
             return Ok(Submitted { phase, next_phase, decided: Decided::nothing() });
         }
+        if act.task.guard.is_some() {
+            return Err(Refusal::Guarded("it ends with its verification, and with no signal"));
+        }
         let phase = act.task.phase;
         if phase == Phase::CiPending {
             return Err(Refusal::CiPending);

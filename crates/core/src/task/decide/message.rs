@@ -246,6 +246,8 @@ fn complete(
     // Without a lease it is the word of somebody who is not at work: it moves only what waits for an implementation.
     let phase = act.task.phase_before_block.unwrap_or(act.task.phase);
     let may_move = act.task.lease.is_some() || matches!(phase, Phase::Draft | Phase::Implementation);
+    // What a guarded run came to, its verification says.
+    let may_move = may_move && (is_operator(&told.message.from) || !act.task.is_held_to_rules());
     if !told.has_session && may_move {
         let reason = match report.outcome {
             Outcome::Blocked if !why.is_empty() => crate::task::worklog::one_line(&why),
@@ -264,6 +266,7 @@ fn update_status(mut act: Act<'_>, told: &Told, update: &StatusUpdate) -> Result
     let is_person = is_operator(&told.message.from);
     let may_ask = |to: Status| {
         let is_askable = match to {
+            _ if act.task.guard.is_some() && !is_person => false,
             Status::Review | Status::Blocked | Status::Ready => true,
             Status::Done => is_person && act.board.open_dependencies(&act.task).next().is_none(),
             Status::Backlog | Status::Cancelled | Status::Deadletter => is_person,

@@ -83,7 +83,7 @@ impl Board {
             }
         }
         let cause = if is_stale_beat { "stale_heartbeat" } else { "lease_expired" };
-        match act.task.said.report.clone() {
+        match act.task.said.report.clone().filter(|_| act.task.guard.is_none()) {
             Some(report) => {
                 let reason = format!("{cause}_{}", report.outcome);
                 apply_outcome(
@@ -210,7 +210,9 @@ impl Board {
             act.emit(&executor(&report.agent), &TaskEvent::Completed((**report).clone()));
         }
         let is_refused = matches!(ended.ending, Ending::Refused { .. });
-        if let Some(report) = act.task.said.report.clone().filter(|_| !is_refused) {
+        // A report alone ends no guarded run: whoever takes it up goes on with it.
+        let counts = !is_refused && act.task.guard.is_none();
+        if let Some(report) = act.task.said.report.clone().filter(|_| counts) {
             let reason = format!("session_end_{}", report.outcome);
             let by = executor(&report.agent);
             apply_outcome(&mut act, &by, report.outcome, &report.reason, &reason, rules);

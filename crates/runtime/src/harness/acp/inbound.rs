@@ -201,8 +201,10 @@ fn translate(update: SessionUpdate) -> Option<Option<Told>> {
 }
 
 fn announced(call: ToolCall) -> ToolSeen {
+    let tool = tool_of(call.name.as_deref(), Some(&call.title), Some(call.kind));
     let name = call.name.unwrap_or(call.title);
     ToolSeen {
+        tool,
         call_id: call.tool_call_id.to_string(),
         mutating: Some(is_mutating(&name, call.kind)),
         name: Some(name),
@@ -214,8 +216,10 @@ fn announced(call: ToolCall) -> ToolSeen {
 
 pub(super) fn updated(update: ToolCallUpdate) -> ToolSeen {
     let fields = update.fields;
+    let tool = tool_of(fields.name.as_deref(), fields.title.as_deref(), fields.kind);
     let name = fields.name.or(fields.title);
     ToolSeen {
+        tool,
         call_id: update.tool_call_id.to_string(),
         mutating: fields.kind.map(|kind| is_mutating(name.as_deref().unwrap_or_default(), kind)),
         name,
@@ -233,6 +237,16 @@ fn is_mutating(name: &str, kind: ToolKind) -> bool {
         // Compared with the work tree at the end of the turn.
         _ => false,
     })
+}
+
+/// What rules call a tool: its name, a title that is a name, or its kind.
+fn tool_of(name: Option<&str>, title: Option<&str>, kind: Option<ToolKind>) -> Option<String> {
+    let is_name = |text: &&str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        !text.is_empty() && text.len() <= 64 && text.chars().all(is_part)
+    };
+    let kind = || serde_json::to_value(kind?).ok()?.as_str().map(str::to_owned);
+    name.filter(is_name).or(title.filter(is_name)).map(str::to_owned).or_else(kind)
 }
 
 fn progress(status: ToolCallStatus) -> Progress {

@@ -23,6 +23,7 @@ use self::talk::{Command, Talk};
 use super::{Failure, Harness, Told};
 use crate::agent::{Agent, Heard, Launch, NotWritten, RotatingFile};
 use crate::limits::WIRE_LINE_BYTES_MAX;
+use crate::session::ToolGate;
 use crate::tools::ToolRunner;
 
 /// What an agent is told about its surroundings.
@@ -38,6 +39,8 @@ pub struct Setup {
     pub terminal: bool,
     /// What does both; without it neither is offered.
     pub tools: Option<Arc<ToolRunner>>,
+    /// What stands between the agent and them, where its work is guarded.
+    pub gate: Option<Arc<dyn ToolGate>>,
     /// A session of the agent's own that is to be gone on with.
     pub load: Option<String>,
     /// Gets every line of both sides as it is, before anybody understands it.

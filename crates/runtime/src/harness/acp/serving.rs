@@ -2,10 +2,11 @@
 //!
 //! A file that does not exist is answered with -32002. One agent (Gemini) then cannot make new files; for it `fs` stays off, and it writes by itself.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_client_protocol::Error as RpcError;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
@@ -13,10 +14,14 @@ use agent_client_protocol::v1::schema::{
     TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
     WriteTextFileRequest, WriteTextFileResponse,
 };
+use agent_client_protocol::{Error as RpcError, JsonRpcResponse};
+
+use serde_json::json;
 
 use super::Setup;
 use super::terminals::Terminals;
 use crate::limits::FILE_ANSWER_BYTES_MAX;
+use crate::session::{Entry, Gave, ToolGate, Wish};
 use crate::tools::{Refused, ToolRunner};
 
 /// A resource that is not there, as the protocol has it.
@@ -27,13 +32,54 @@ const NOT_FOUND: i32 = -32002;
 pub(super) struct Serving {
     files: Option<Arc<ToolRunner>>,
     terminals: Option<Arc<Terminals>>,
+    gate: Option<Arc<dyn ToolGate>>,
+    /// Ends waiting at the gate when the conversation is over.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Serving {
     pub(super) fn new(setup: &Setup) -> Self {
         let files = setup.tools.clone().filter(|_| setup.fs);
         let terminals = setup.tools.clone().filter(|_| setup.terminal);
-        Serving { files, terminals: terminals.map(|tools| Arc::new(Terminals::new(tools))) }
+        let terminals = terminals.map(|tools| Arc::new(Terminals::new(tools)));
+        Serving { files, terminals, gate: setup.gate.clone(), is_over: Arc::default() }
+    }
+
+    /// Does something for the agent and answers: at once, or where there is a gate once that lets it through. `shown` is what is kept of the answer.
+    fn through<R: JsonRpcResponse + Send>(
+        &self,
+        responder: Responder<R>,
+        wish: impl FnOnce() -> Wish,
+        act: impl FnOnce(&Serving, Option<Entry>) -> Result<R, RpcError> + Send + 'static,
+    ) -> Result<(), RpcError> {
+        let Some(gate) = self.gate.clone() else { return responder.respond_with_result(act(self, None)) };
+        let (serving, wish) = (self.clone(), wish());
+        let work = move || {
+            let answer = match gate.enter(&wish, &serving.is_over) {
+                Ok(entry) => act(&serving, Some(entry)),
+                Err(why) => Err(RpcError::invalid_params().data(why)),
+            };
+            // Whoever is gone is not answered.
+            drop(responder.respond_with_result(answer));
+        };
+        let spawned = std::thread::Builder::new().name("gate".into()).spawn(work);
+        // Without a thread nobody is answered: the agent's own deadline ends it.
+        spawned.map(drop).map_err(|error| RpcError::internal_error().data(error.to_string()))
+    }
+
+    fn leave<R>(
+        &self,
+        entry: Option<Entry>,
+        answer: &Result<R, RpcError>,
+        output: impl FnOnce(&R) -> String,
+    ) {
+        if let (Some(gate), Some(entry)) = (&self.gate, entry) {
+            let gave = match answer {
+                Ok(answer) => Gave { output: output(answer), ..Gave::default() },
+                Err(error) => Gave { output: error.to_string(), is_error: true, ..Gave::default() },
+            };
+            gate.leave(entry, &gave);
+        }
     }
 
     pub(super) fn has_files(&self) -> bool {
@@ -46,12 +92,27 @@ impl Serving {
 
     /// Ends every terminal.
     pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
         if let Some(terminals) = &self.terminals {
             terminals.end();
         }
     }
 
-    pub(super) fn read(&self, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse, RpcError> {
+    pub(super) fn read(
+        &self,
+        request: ReadTextFileRequest,
+        responder: Responder<ReadTextFileResponse>,
+    ) -> Result<(), RpcError> {
+        let input = json!({"path": request.path, "line": request.line, "limit": request.limit});
+        let wish = || Wish { tool: "read_file".to_owned(), input, why: String::new() };
+        self.through(responder, wish, move |serving, entry| {
+            let read = serving.read_now(&request);
+            serving.leave(entry, &read, |read| read.content.clone());
+            read
+        })
+    }
+
+    fn read_now(&self, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse, RpcError> {
         let (line, limit) = (request.line.map(u64::from), request.limit.map(u64::from));
         // Some count from 0; nothing is before the first line.
         let read = files(self)?.read_lines(absolute(&request.path)?, line.map(|line| line.max(1)), limit);
@@ -64,12 +125,58 @@ impl Serving {
         Ok(ReadTextFileResponse::new(text))
     }
 
-    pub(super) fn write(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, RpcError> {
+    pub(super) fn write(
+        &self,
+        request: WriteTextFileRequest,
+        responder: Responder<WriteTextFileResponse>,
+    ) -> Result<(), RpcError> {
+        let input = json!({"path": request.path, "content": request.content});
+        let wish = || Wish { tool: "write_file".to_owned(), input, why: String::new() };
+        self.through(responder, wish, move |serving, entry| {
+            let written = serving.write_now(&request);
+            serving.leave(entry, &written, |_| format!("wrote {} bytes", request.content.len()));
+            written
+        })
+    }
+
+    fn write_now(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, RpcError> {
         let written = files(self)?.write_text(absolute(&request.path)?, &request.content);
         written.map(|()| WriteTextFileResponse::new()).map_err(|refused| refusal(&refused))
     }
 
-    pub(super) fn create(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, RpcError> {
+    pub(super) fn create(
+        &self,
+        request: CreateTerminalRequest,
+        responder: Responder<CreateTerminalResponse>,
+    ) -> Result<(), RpcError> {
+        let env: BTreeMap<&str, &str> =
+            request.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str())).collect();
+        let input = json!({"command": request.command, "args": request.args, "env": env, "cwd": request.cwd});
+        let wish = || Wish { tool: "run_command".to_owned(), input, why: String::new() };
+        self.through(responder, wish, move |serving, entry| {
+            let created = serving.create_now(request);
+            match &created {
+                Ok(made) => serving.leave_at_end(entry, &made.terminal_id.0),
+                Err(_) => serving.leave(entry, &created, |_| String::new()),
+            }
+            created
+        })
+    }
+
+    /// What a program gave is known when it has ended.
+    fn leave_at_end(&self, entry: Option<Entry>, id: &str) {
+        let (Some(gate), Some(entry)) = (self.gate.clone(), entry) else { return };
+        let terminal = self.terminals.as_ref().and_then(|terminals| terminals.get(id));
+        let Some(terminal) = terminal else { return gate.leave(entry, &Gave::default()) };
+        let followed = terminal.clone();
+        terminal.wait(Box::new(move |ended| {
+            let failed = ended.signal.map(|signal| format!("it was ended by {signal}"));
+            let is_error = ended.exit_code != Some(0);
+            gate.leave(entry, &Gave { output: followed.printed(), is_error, failed, whole: None });
+        }));
+    }
+
+    fn create_now(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, RpcError> {
         let mut words = vec![request.command];
         words.extend(request.args);
         let env = request.env.into_iter().map(|variable| (variable.name, variable.value));

@@ -26,6 +26,7 @@ use super::{Setup, inbound};
 use crate::agent::{Agent, NotWritten};
 use crate::harness::bounds::cut;
 use crate::harness::{Asked, Failure, Ready, Told, ToolSeen};
+use crate::session::Wish;
 
 /// What is asked of the conversation.
 #[derive(Debug)]
@@ -89,21 +90,15 @@ impl Talk {
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: ReadTextFileRequest, responder, _| {
-                    responder.respond_with_result(read.read(&request))
-                },
+                async move |request: ReadTextFileRequest, responder, _| read.read(request, responder),
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: WriteTextFileRequest, responder, _| {
-                    responder.respond_with_result(write.write(&request))
-                },
+                async move |request: WriteTextFileRequest, responder, _| write.write(request, responder),
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
-                async move |request: CreateTerminalRequest, responder, _| {
-                    responder.respond_with_result(create.create(request))
-                },
+                async move |request: CreateTerminalRequest, responder, _| create.create(request, responder),
                 agent_client_protocol::on_receive_request!(),
             )
             .on_receive_request(
@@ -300,6 +295,10 @@ fn ask(
         id: serde_json::to_value(responder.id()).map_or_else(|_| String::new(), |id| id.to_string()),
         title: title(&seen),
         call_id: Some(seen.call_id.clone()),
+        wish: seen.tool.clone().map(|tool| {
+            let (input, why) = (seen.arguments.clone().unwrap_or_default(), title(&seen));
+            Box::new(Wish { tool, input, why })
+        }),
     };
     pending
         .lock()

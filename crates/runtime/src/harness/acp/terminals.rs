@@ -98,10 +98,7 @@ impl Terminals {
     pub(super) fn output(&self, id: &str) -> Option<(String, bool, Option<TerminalExitStatus>)> {
         let terminal = self.get(id)?;
         let state = lock(&terminal.state);
-        let bytes: Vec<u8> = state.output.iter().copied().collect();
-        // A character that was cut at the beginning is left out.
-        let start = bytes.iter().take(3).take_while(|byte| state.is_cut && **byte & 0xc0 == 0x80).count();
-        Some((String::from_utf8_lossy(&bytes[start..]).into_owned(), state.is_cut, state.ended.clone()))
+        Some((state.text(), state.is_cut, state.ended.clone()))
     }
 
     /// Ends the program; what it printed can still be asked for.
@@ -128,7 +125,21 @@ impl Drop for Terminals {
     }
 }
 
+impl State {
+    fn text(&self) -> String {
+        let bytes: Vec<u8> = self.output.iter().copied().collect();
+        // A character that was cut at the beginning is left out.
+        let start = bytes.iter().take(3).take_while(|byte| self.is_cut && **byte & 0xc0 == 0x80).count();
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
+    }
+}
+
 impl Terminal {
+    /// What it printed so far.
+    pub(super) fn printed(&self) -> String {
+        lock(&self.state).text()
+    }
+
     /// Answers once it has ended.
     pub(super) fn wait(&self, answer: Answer) {
         let mut state = lock(&self.state);

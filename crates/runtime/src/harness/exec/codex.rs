@@ -55,6 +55,7 @@ fn item(item: &Value, is_done: bool) -> Option<Read> {
     let is_good = !matches!(field(item, "status"), "failed" | "declined")
         && item["exit_code"].as_i64().unwrap_or(0) == 0;
     Some(tool(ToolSeen {
+        tool: None,
         call_id: field(item, "id").to_owned(),
         name: Some(name.to_owned()),
         arguments: Some(arguments),

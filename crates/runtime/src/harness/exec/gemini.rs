@@ -20,6 +20,7 @@ impl Reader for Gemini {
             "message" if value["role"] != "assistant" => Vec::new(),
             "message" => vec![text(field(&value, "content"))],
             "tool_use" => vec![tool(ToolSeen {
+                tool: None,
                 call_id: field(&value, "tool_id").to_owned(),
                 name: Some(field(&value, "tool_name").to_owned()),
                 arguments: Some(value["parameters"].clone()),

@@ -1,0 +1,99 @@
+//! Guarded runs as commands meet them: followed step by step, and what their players try in vain.
+
+use std::time::Duration;
+
+use baton_core::TraceId;
+use baton_core::guard::Rule;
+use baton_runtime::conduct::Playing;
+use baton_runtime::work::{Attempt, RunEnd};
+use baton_store::{History as _, Journal as _};
+use serde_json::json;
+
+use super::event_row;
+use super::events::parse;
+use super::run::is_wanted;
+use crate::context::Context;
+use crate::error::{CliError, Code, Stop};
+use crate::limits::READ_LINES;
+use crate::serve::{Acting, Owner};
+use crate::ui::Ui;
+
+/// How long is waited for the next step before it is looked whether anybody still waits.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) fn follow(
+    ctx: &Context,
+    ui: &mut Ui,
+    owner: &Owner,
+    attempt: &Attempt,
+    playing: &Playing,
+) -> Result<RunEnd, Stop> {
+    let (journal, trace) = (&owner.workspace.journal, playing.trace());
+    let (mut seq, mut is_stopped) = (0, false);
+    loop {
+        let end = attempt.end();
+        let size = journal.size();
+        let lines = journal.read_trace(trace, seq + 1, READ_LINES)?;
+        for stored in &lines {
+            let line = parse(stored)?;
+            seq = line.seq;
+            match ui.json {
+                true => {
+                    let event: serde_json::Value = serde_json::from_str(&stored.text).unwrap_or_default();
+                    ui.object(&json!({"v": 1, "type": "guard.step", "event": event}))?;
+                }
+                false => ui.line(&event_row::row(ui, &line))?,
+            }
+        }
+        ui.flush()?;
+        if let Some(end) = end.filter(|_| lines.is_empty()) {
+            return Ok(end);
+        }
+        if (!is_wanted(ctx) || ctx.is_abandoned()) && !std::mem::replace(&mut is_stopped, true) {
+            attempt.stop();
+        }
+        if lines.is_empty() {
+            journal.wait_beyond(size, LOOK);
+        }
+    }
+}
+
+/// Records what an agent of a guarded run was refused.
+pub(crate) fn note_refused(ctx: &Context, what: &str, error: &CliError) {
+    if let (Some(owner), Some(acting)) = (ctx.owner(), ctx.acting()) {
+        note(owner, acting, what, error);
+    }
+}
+
+/// The same for whoever knows who acts. What cannot be recorded was refused all the same.
+pub(crate) fn note(owner: &Owner, acting: &Acting, what: &str, error: &CliError) {
+    let Some(task) = &acting.task else { return };
+    let is_guarded = owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded));
+    if !is_guarded.unwrap_or(false) {
+        return;
+    }
+    let rule = Rule::ALL.iter().find(|rule| error.what.contains(&format!("(rule {})", rule.as_str())));
+    let rule = rule.map(|rule| rule.as_str());
+    let _ = owner.engine.refuse_guarded(task, &acting.agent, what, rule, &error.what);
+}
+
+/// Refuses what the gate alone says: when a tool begins and how it ended, in a run that is being played.
+pub(super) fn expect_not_gated<'a>(
+    ctx: &Context,
+    trace: TraceId,
+    mut types: impl Iterator<Item = &'a str>,
+) -> Result<(), CliError> {
+    let attempt = ctx.acting().and_then(|acting| ctx.owner()?.crew.attempt(acting.task.as_ref()?));
+    let is_played =
+        attempt.and_then(|attempt| attempt.playing()).is_some_and(|playing| playing.trace() == trace);
+    match types.find(|name| is_played && name.starts_with("tool_execution_")) {
+        Some(name) => {
+            let what = format!(
+                "{name} is not an agent's to say: Baton runs the tools of this run (rule {})",
+                Rule::IntentFirst.as_str()
+            );
+            Err(CliError::new(Code::Guard, what).hint("call the tool itself: its intent is signed for you"))
+        }
+        None => Ok(()),
+    }
+}

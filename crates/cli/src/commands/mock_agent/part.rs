@@ -1,0 +1,82 @@
+//! The mock agent as a player of guarded work: it does what its part asks for, and words of the task, or of the variable `MOCK_SAYS`, say where it
+//! does not.
+//!
+//! | word in what it is told | what it does |
+//! | --- | --- |
+//! | `propose-again` | rejects the first proposal |
+//! | `only:TOOL` | approves a proposal for this tool alone |
+//! | `forbidden` | blocks an intent whose input has it |
+//! | `doubtful` | challenges every claim that revises none |
+//! | `mumble` | proposes only when it is told that what it said was no proposal |
+//! | `stubborn` | keeps a claim that is challenged |
+//! | `severe` | gives the verdict fail |
+
+use serde_json::{Value, json};
+
+/// The answer to what is asked for; `None` where it is the work itself.
+pub(super) fn answer(asked: &str, told: &str) -> Option<String> {
+    let has = |word: &str| told.contains(word);
+    if asked == "a proposal" && has("mumble") && !has("was not taken") {
+        return Some("I shall think about it.".to_owned());
+    }
+    let id = |after: &str| {
+        let rest = asked.strip_prefix(after)?;
+        rest.split(|c: char| !c.is_ascii_alphanumeric()).next().map(str::to_owned)
+    };
+    let answer = if asked == "a proposal" {
+        proposal(told)
+    } else if let Some(id) = id("a review of proposal ") {
+        let only = word_after(told, "only:");
+        let status = match only {
+            _ if has("propose-again") && id == "p1" => "rejected",
+            Some(_) => "conditional",
+            None => "approved",
+        };
+        json!({"review": {
+            "proposal_id": id, "status": status, "conditions": only.into_iter().collect::<Vec<_>>(),
+            "risk": "small", "rationale": format!("the mock critic says {status}"),
+        }})
+    } else if let Some(id) = id("a review of intent ") {
+        let input = told.split("would be given:").nth(1).unwrap_or_default();
+        let status = if input.contains("forbidden") { "blocked" } else { "approved" };
+        json!({"review": {"intent_id": id, "status": status, "rationale": format!("the mock critic says {status}")}})
+    } else if asked == "claims" {
+        json!({"claims": [{"claim_text": "It is done, says the mock agent.", "confidence": 0.9}]})
+    } else if asked.starts_with("challenges of ") {
+        let doubted = told.split("This is claim ").skip(1).filter(|_| has("doubtful"));
+        let doubted = doubted.filter(|claim| !claim.contains("\"revises\""));
+        let challenges = doubted.filter_map(|claim| {
+            let id = claim.split(':').next()?;
+            Some(json!({"claim_id": id, "reason": "The mock critic wants it said more carefully."}))
+        });
+        json!({"challenges": challenges.collect::<Vec<_>>()})
+    } else if asked.starts_with("an answer about claim ") && has("stubborn") {
+        json!({"stands": "the mock agent says so"})
+    } else if let Some(id) = id("an answer about claim ") {
+        json!({"claims": [{
+            "claim_text": "It is done as far as its tools show, says the mock agent.", "confidence": 0.7, "revises": id,
+        }]})
+    } else if asked == "a verdict" {
+        let status = if has("severe") { "fail" } else { "pass" };
+        json!({"verdict": {"status": status, "summary": format!("the mock auditor says {status}")}})
+    } else {
+        return None;
+    };
+    Some(format!("Here it is:\n```json\n{answer}\n```\n"))
+}
+
+fn proposal(told: &str) -> Value {
+    let title = told.lines().find(|line| !line.trim().is_empty() && !line.starts_with("This is the task"));
+    let tools =
+        word_after(told, "tools:").unwrap_or_else(|| "write_file,read_file,run_command,execute".to_owned());
+    json!({"proposal": {
+        "objective": title.unwrap_or("what the task says"), "assumptions": ["the mock agent does what it is told"],
+        "required_tools": tools.split(',').collect::<Vec<_>>(), "expected_evidence": ["what the tools print"],
+    }})
+}
+
+/// What follows a mark up to the next blank.
+fn word_after(text: &str, mark: &str) -> Option<String> {
+    let rest = text.split(mark).nth(1)?;
+    rest.split_whitespace().next().map(str::to_owned)
+}

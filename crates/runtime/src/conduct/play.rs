@@ -1,0 +1,608 @@
+//! The conductor: asks the run what comes next, has it done, and asks again, until the run is closed and cited.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::Role;
+use baton_core::guard::{
+    Claim, Claimed, Disputes, FinalStatement, Known, Next, Outcome as Verdict, Reply, Step,
+};
+use baton_core::ids::Token;
+use baton_core::task::{Outcome as Reported, Papers, Task};
+
+use super::audit::Verified;
+use super::gate::{is_at_work, settle};
+use super::player::Player;
+use super::scene::{Standing, Unsaid};
+use super::stage::{NotTaken, Stage};
+use super::{Halt, Own, Playing, cite, done, evidence_of, give_up, own_player, prompt};
+use crate::harness::AgentSpec;
+use crate::limits::{
+    GUARD_AUDITS_MAX, GUARD_CORRECTIONS_MAX, GUARD_LOOK, GUARD_PROPOSALS_MAX, GUARD_ROUNDS_MAX,
+    GUARD_TURNS_MAX,
+};
+use crate::session::{Ask, Gave};
+use crate::work::{Attempt, Crew, Outcome, Pulse, RunEnd, Watched};
+
+/// Plays one guarded run in one attempt.
+#[derive(Debug)]
+pub(crate) struct Conductor<'a> {
+    pub(super) crew: &'a Crew,
+    pub(super) attempt: Arc<Attempt>,
+    pub(super) stage: Arc<Stage>,
+    /// Where the work is.
+    pub(super) dir: PathBuf,
+    pub(super) players: BTreeMap<Role, Player>,
+    pulse: Pulse,
+    /// Whether the executor has said that it is through, and how often it was set to work.
+    is_through: bool,
+    turns: usize,
+    /// Claims that the critic has looked at, and challenges that the executor was asked about.
+    examined: BTreeSet<Token>,
+    answered: BTreeSet<Token>,
+    rounds: usize,
+    /// What somebody was told to do, so that it is told once.
+    told: BTreeSet<Token>,
+    tokens: Tokens,
+    /// Whether the run has failed, and nothing is left but to say so.
+    has_failed: bool,
+}
+
+/// What the sessions of a run have used, as far as they say.
+#[derive(Debug, Default)]
+struct Tokens {
+    read: u64,
+    used: u64,
+}
+
+/// Nothing that is to be done meanwhile.
+fn nothing(_: &mut Conductor<'_>) -> Result<(), Halt> {
+    Ok(())
+}
+
+impl<'a> Conductor<'a> {
+    pub(crate) fn new(crew: &'a Crew, attempt: Arc<Attempt>, playing: &Playing, dir: PathBuf) -> Self {
+        Conductor {
+            crew,
+            attempt,
+            stage: playing.0.clone(),
+            dir,
+            players: BTreeMap::new(),
+            pulse: Pulse::new(),
+            is_through: false,
+            turns: 0,
+            examined: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            rounds: 0,
+            told: BTreeSet::new(),
+            tokens: Tokens::default(),
+            has_failed: false,
+        }
+    }
+
+    /// The whole attempt: from wherever the run stands to its end, or to why it did not get there.
+    pub(crate) fn conduct(mut self, spec: &AgentSpec) -> RunEnd {
+        let mut played = self.play();
+        if let Err(Halt::Failed(why)) = &played {
+            let why = why.clone();
+            self.dismiss_all(|| Ask::Finish);
+            played = self.end_badly(&why);
+        }
+        let ended = match played {
+            Ok(()) | Err(Halt::Over) => {
+                self.dismiss_all(|| Ask::Finish);
+                self.close().and_then(|()| Ok(cite(&self.stage.scene)?))
+            }
+            Err(halt) => Err(halt),
+        };
+        let end = match ended {
+            Ok(end) => end,
+            Err(Halt::Asked(watched)) => {
+                let how = match watched {
+                    Watched::Leaving => || Ask::Leave,
+                    Watched::Stopped => || Ask::Stop,
+                    _ => || Ask::Finish,
+                };
+                self.dismiss_all(how);
+                self.attempt.judge(self.crew, spec, watched, None)
+            }
+            Err(Halt::Player(watched, why)) => {
+                self.dismiss_all(|| Ask::Finish);
+                self.crew.notice(format!("{}: {why}", self.attempt.bound().task));
+                match watched {
+                    Watched::Stopped => self.attempt.judge(self.crew, spec, watched, None),
+                    _ => self.failed(&why),
+                }
+            }
+            Err(Halt::Failed(why)) => {
+                self.dismiss_all(|| Ask::Finish);
+                self.failed(&why)
+            }
+            Err(Halt::Over) => self.failed("the run was ended by somebody else"),
+            Err(Halt::Fault(fault)) => {
+                self.dismiss_all(|| Ask::Finish);
+                self.failed(&fault.to_string())
+            }
+        };
+        self.crew.tidy(&self.attempt.bound().task);
+        end
+    }
+
+    fn failed(&self, why: &str) -> RunEnd {
+        if let Err(fault) = give_up(&self.stage.scene.engine, self.attempt.bound(), why) {
+            self.crew.notice(format!("{}: {fault}", self.attempt.bound().task));
+        }
+        RunEnd { outcome: Outcome::Failed, why: Some(why.to_owned()), termination: None }
+    }
+
+    fn dismiss_all(&mut self, how: fn() -> Ask) {
+        // The executor last: nobody waits for a review whose critic is gone, because its own end settles that.
+        for role in [Role::Executor, Role::Planner, Role::Critic, Role::Auditor] {
+            self.dismiss(role, how);
+        }
+    }
+
+    /// Step by step to the end of the trace.
+    fn play(&mut self) -> Result<(), Halt> {
+        loop {
+            self.pulse()?;
+            let standing = self.stage.scene.look()?;
+            if standing.is_closed {
+                return Ok(());
+            }
+            match standing.run.next(self.known(&standing, false)) {
+                Next::Propose { instead_of } => self.propose(&standing, instead_of.as_ref())?,
+                Next::Review(id) => self.review(&standing, &id)?,
+                Next::ReviewIntent(id) => self.review_intent(&standing, &id)?,
+                Next::Settle(id) => self.settle(&id)?,
+                Next::Execute => self.execute(&standing)?,
+                Next::Claim => self.claim(&standing)?,
+                Next::Examine(ids) => self.examine(&standing, &ids)?,
+                Next::Answer(id) => self.answer(&standing, &id)?,
+                Next::Finish => self.finish(&standing)?,
+                Next::Audit => self.audit(None)?,
+                Next::Close => self.close()?,
+                Next::Stuck if standing.run.may_fall_back() => {
+                    self.is_through = false;
+                    self.propose(&standing, None)?;
+                }
+                Next::Stuck => {
+                    return Err(Halt::Failed("the executor ran nothing that could be claimed".to_owned()));
+                }
+            }
+        }
+    }
+
+    fn known(&self, standing: &Standing, is_executing: bool) -> Known {
+        let claims = || standing.run.claims().filter(|claimed| !claimed.is_revised);
+        let id = |claimed: &Claimed| claimed.claim.claim_id.clone();
+        Known {
+            is_executing,
+            has_report: self.is_through,
+            is_examined: claims().all(|claimed| self.examined.contains(&id(claimed))),
+            is_answered: self.rounds >= GUARD_ROUNDS_MAX
+                || claims()
+                    .filter(|claimed| claimed.open_challenges > 0)
+                    .all(|claimed| self.answered.contains(&id(claimed))),
+        }
+    }
+
+    /// Beats, hears of whoever ends the attempt, and stops at budgets.
+    pub(super) fn pulse(&mut self) -> Result<(), Halt> {
+        if let Some(watched) = self.attempt.pulse(self.crew, &mut self.pulse) {
+            return Err(Halt::Asked(watched));
+        }
+        let standing = self.stage.scene.look()?;
+        let run = &standing.run;
+        if run.state().is_end() || run.is_final() || self.has_failed {
+            return Ok(());
+        }
+        if let Some(violation) = self.stage.gate.violation() {
+            return Err(Halt::Failed(violation));
+        }
+        let budgets = run.policy().budgets;
+        let spent = self.stage.scene.engine.now().unix_ms() - standing.began.unix_ms();
+        if let Some(most) =
+            budgets.wall_clock_ms.filter(|most| u64::try_from(spent).is_ok_and(|ms| ms > *most))
+        {
+            return Err(Halt::Failed(format!("budget: the run took longer than {most} ms")));
+        }
+        if let Some(most) = budgets.tokens {
+            let used = self.tokens_used()?;
+            if used > most {
+                return Err(Halt::Failed(format!(
+                    "budget: {used} tokens were used, and at most {most} may be"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What all sessions of the run have used, as their turns say: those before a crash too.
+    fn tokens_used(&mut self) -> Result<u64, Halt> {
+        let (journal, trace) = (&self.stage.scene.engine.ground().journal, self.attempt.bound().trace);
+        if self.tokens.read == 0 {
+            // What was used before the run began is none of its own.
+            self.tokens.read = journal.trace(self.stage.scene.trace).map_or(0, |run| run.first_pos);
+        }
+        let tokens = &mut self.tokens;
+        super::player_usage(&**journal, trace, &mut tokens.read, &mut tokens.used)?;
+        Ok(self.tokens.used)
+    }
+
+    fn task(&self) -> Result<(Task, Papers), Halt> {
+        Ok(self.stage.scene.engine.task(&self.attempt.bound().task)?)
+    }
+
+    fn task_text(&self) -> Result<String, Halt> {
+        let (task, papers) = self.task()?;
+        Ok(prompt::task_text(&task, &papers))
+    }
+
+    /// Has a player asked until its answer is taken, or has been corrected often enough. `is_there` says whether what is wanted has been said.
+    fn ask_for(
+        &mut self,
+        role: Role,
+        asked: &[String],
+        is_there: &dyn Fn(&Standing, &Stage) -> bool,
+    ) -> Result<(), Halt> {
+        let mut blocks = asked.to_vec();
+        for _ in 0..=GUARD_CORRECTIONS_MAX {
+            let before = self.stage.answers(role);
+            let said = self.turn(role, blocks, &mut nothing)?;
+            // Through a tool, or signed elsewhere.
+            let standing = self.stage.scene.look()?;
+            if is_there(&standing, &self.stage) || standing.is_closed || standing.run.state().is_end() {
+                return Ok(());
+            }
+            let why = match Reply::find(&said) {
+                Some(object) => match self.stage.take(role, &object) {
+                    Ok(_) if is_there(&self.stage.scene.look()?, &self.stage) => return Ok(()),
+                    Ok(_) => "it is not what was asked for".to_owned(),
+                    Err(NotTaken::Unfit(why)) => why,
+                    Err(NotTaken::Fault(fault)) => return Err(fault.into()),
+                },
+                None if self.stage.answers(role) > before => {
+                    "what was submitted is not what was asked for".to_owned()
+                }
+                None => "there is no JSON object in it of the form that was asked for".to_owned(),
+            };
+            blocks = prompt::correct(asked, &why);
+        }
+        let agent = self.stage.agent(role);
+        let why =
+            format!("the {role} {agent} gave no answer that fits, after {GUARD_CORRECTIONS_MAX} corrections");
+        Err(Halt::Player(Watched::Gone, why))
+    }
+
+    fn propose(&mut self, standing: &Standing, instead_of: Option<&Token>) -> Result<(), Halt> {
+        let rejected = standing.run.proposals().filter(|proposed| proposed.is_rejected).count();
+        if rejected >= GUARD_PROPOSALS_MAX {
+            return Err(Halt::Failed(format!("{rejected} proposals were rejected")));
+        }
+        let before = instead_of.and_then(|id| standing.run.proposal(id));
+        let before =
+            before.map(|proposed| (proposed, prompt::word(standing, &proposed.proposal.proposal_id)));
+        let failed = standing.run.intents().filter(|intended| intended.has_failed);
+        let failed = failed.map(|intended| {
+            format!("{}: {}", intended.intent.tool_name, prompt::word(standing, &intended.intent.intent_id))
+        });
+        let failed: Vec<String> = failed.collect();
+        let asked = prompt::propose(&self.task_text()?, &self.tools(), before, &failed);
+        let known = standing.run.proposals().count();
+        self.ask_for(Role::Planner, &asked, &|now, _| now.run.proposals().count() > known)?;
+        // It has nothing more to do, unless it is asked for another one.
+        Ok(())
+    }
+
+    /// The names by which the executor's tools are known.
+    fn tools(&self) -> Vec<String> {
+        use crate::harness::Drive;
+        let spec = self.crew.broker().agents().get(self.stage.agent(Role::Executor));
+        match spec.map(|spec| &spec.drive) {
+            Some(Drive::Llm { .. }) => {
+                crate::tools::definitions().iter().map(|tool| tool.name.to_owned()).collect()
+            }
+            _ => [
+                "read",
+                "edit",
+                "delete",
+                "move",
+                "search",
+                "execute",
+                "fetch",
+                "read_file",
+                "write_file",
+                "run_command",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        }
+    }
+
+    fn review(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+        let Some(proposed) = standing.run.proposal(id) else { return Ok(()) };
+        let critic = self.stage.agent(Role::Critic).clone();
+        let has_spoken = proposed.reviews.iter().any(|(by, ..)| *by == critic);
+        match own_player(&self.stage.team, Role::Critic) {
+            _ if has_spoken => self.wait_for_person(standing, id),
+            Some(Own::Person) => self.wait_for_person(standing, id),
+            Some(_) => {
+                self.stage.show(Role::Critic, standing.head);
+                let step = Step::Reviewed(standing.run.review_by_rules(proposed));
+                Ok(self.stage.say(Role::Critic, standing, &step, &[])?)
+            }
+            None => {
+                let asked = prompt::review(&self.task_text()?, proposed);
+                let (known, id) = (proposed.reviews.len(), id.clone());
+                let is_there = move |now: &Standing, _: &Stage| {
+                    now.run.proposal(&id).is_none_or(|proposed| proposed.reviews.len() > known)
+                };
+                self.ask_for(Role::Critic, &asked, &is_there)
+            }
+        }
+    }
+
+    fn review_intent(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+        let Some(intended) = standing.run.intent(id) else { return Ok(()) };
+        match own_player(&self.stage.team, Role::Critic) {
+            Some(Own::Person) => self.tell_person(id),
+            Some(_) => {
+                self.stage.show(Role::Critic, standing.head);
+                let step = Step::IntentReviewed(standing.run.review_intent_by_rules(intended));
+                self.stage.say(Role::Critic, standing, &step, &[])?;
+            }
+            None => {
+                let store = &self.stage.scene.engine.ground().artifacts;
+                let max = crate::limits::GUARD_SHOWN_BYTES_MAX;
+                let input = prompt::beginning(store, &intended.intent.normalized_input_hash, max);
+                let asked = prompt::review_intent(&standing.run, intended, &input);
+                let id = id.clone();
+                let is_there = move |now: &Standing, _: &Stage| {
+                    now.run.intent(&id).is_none_or(|intended| intended.answer.is_some())
+                };
+                self.ask_for(Role::Critic, &asked, &is_there)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says once that a person has to review something.
+    fn tell_person(&mut self, id: &Token) {
+        if self.told.insert(id.clone()) {
+            let (task, trace) = (&self.attempt.bound().task, self.stage.scene.trace);
+            self.crew.notice(format!(
+                "{task}: {id} waits for a person: baton trace review {trace} {id} approve --reason \"…\""
+            ));
+        }
+    }
+
+    fn wait_for_person(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+        self.tell_person(id);
+        while self.stage.scene.look()?.head == standing.head {
+            self.pulse()?;
+            self.stage.scene.wait(GUARD_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Nobody knows how it ended: it did not end well.
+    fn settle(&mut self, id: &Token) -> Result<(), Halt> {
+        let failed = Some("Baton ended while it ran; nobody knows how it ended".to_owned());
+        Ok(settle(&self.stage.scene, &self.stage.team, id, &Gave { failed, ..Gave::default() })?)
+    }
+
+    fn execute(&mut self, standing: &Standing) -> Result<(), Halt> {
+        if self.turns >= GUARD_TURNS_MAX {
+            self.is_through = true;
+            return Ok(());
+        }
+        self.turns += 1;
+        let executor = self.stage.agent(Role::Executor).clone();
+        let takes_mcp = self.crew.broker().agents().get(&executor).is_some_and(AgentSpec::takes_mcp);
+        let asked = prompt::execute(&self.task_text()?, standing, takes_mcp);
+        let mut meanwhile = |this: &mut Self| this.judge_intents();
+        self.turn(Role::Executor, asked, &mut meanwhile)?;
+        if takes_mcp && self.reported()?.is_none() && self.stage.scene.look()?.run.claims().next().is_none() {
+            self.turn(Role::Executor, prompt::remind(), &mut meanwhile)?;
+        }
+        self.is_through = true;
+        match self.reported()? {
+            Some((Reported::Blocked, why)) => {
+                let why = if why.is_empty() { "it does not say why".to_owned() } else { why };
+                Err(Halt::Failed(format!("the executor is blocked: {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reviews what waits while the executor is at work.
+    fn judge_intents(&mut self) -> Result<(), Halt> {
+        loop {
+            let standing = self.stage.scene.look()?;
+            if !is_at_work(&standing.run) {
+                return Ok(());
+            }
+            let Next::ReviewIntent(id) = standing.run.next(self.known(&standing, true)) else {
+                return Ok(());
+            };
+            self.review_intent(&standing, &id)?;
+            if self.told.contains(&id) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the executor reported in this attempt.
+    fn reported(&self) -> Result<Option<(Reported, String)>, Halt> {
+        let (task, _) = self.task()?;
+        Ok(task.said.report.map(|report| (report.outcome, report.reason)))
+    }
+
+    /// Issues the claim of a completion report; without one the executor is asked for its claims.
+    fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
+        let Some((outcome, _)) = self.reported()? else {
+            let asked = prompt::claims(standing);
+            return self.ask_for(Role::Executor, &asked, &|now, _| now.run.claims().next().is_some());
+        };
+        let (_, papers) = self.task()?;
+        let report = papers.result.map(|(completed, _)| completed.report).unwrap_or_default();
+        let bytes = super::scene::normalized(&serde_json::Value::Object(report.clone()));
+        let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
+        let executions = done(&standing.run);
+        let mut evidence = evidence_of(standing, &executions);
+        let mut cited: Vec<_> = evidence.iter().map(|hash| self.stage.scene.cite(standing, hash)).collect();
+        evidence.push(stored.sha256);
+        cited.push(stored);
+        let notes = report.get("notes").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let text = if notes.trim().is_empty() { String::new() } else { format!(": {}", notes.trim()) };
+        let claim = Claim {
+            claim_id: standing.run.fresh("c", 0),
+            claim_text: format!("The executor reports {outcome}{text}"),
+            confidence: match outcome {
+                Reported::Done => 0.9,
+                Reported::NeedsReview => 0.7,
+                Reported::Partial | Reported::Blocked => 0.5,
+            },
+            evidence,
+            executions,
+            revises: None,
+        };
+        Ok(self.stage.say(Role::Executor, standing, &Step::Claimed(claim), &cited)?)
+    }
+
+    fn examine(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
+        let new: Vec<&Claimed> = ids
+            .iter()
+            .filter(|id| !self.examined.contains(*id))
+            .filter_map(|id| standing.run.claim(id))
+            .collect();
+        match own_player(&self.stage.team, Role::Critic) {
+            // A person challenges when it wants to, with `baton trace append`; nobody waits for that.
+            Some(Own::Person) => {}
+            Some(_) => {
+                self.stage.show(Role::Critic, standing.head);
+                for challenge in new.iter().filter_map(|claimed| standing.run.challenge_by_rules(claimed)) {
+                    self.stage.say(Role::Critic, standing, &Step::Challenged(challenge), &[])?;
+                }
+            }
+            None => {
+                let store = &self.stage.scene.engine.ground().artifacts;
+                let asked = prompt::examine(&self.task_text()?, standing, &new, store);
+                let before = self.stage.answers(Role::Critic);
+                self.ask_for(Role::Critic, &asked, &move |_, stage| stage.answers(Role::Critic) > before)?;
+            }
+        }
+        self.examined.extend(ids.iter().cloned());
+        Ok(())
+    }
+
+    fn answer(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+        let Some(claimed) = standing.run.claim(id) else { return Ok(()) };
+        self.rounds += 1;
+        let asked = prompt::answer(claimed, prompt::word(standing, id));
+        let (wanted, before) = (id.clone(), self.stage.answers(Role::Executor));
+        let is_there = move |now: &Standing, stage: &Stage| {
+            now.run.claim(&wanted).is_none_or(|claimed| claimed.is_revised || claimed.open_challenges == 0)
+                || stage.answers(Role::Executor) > before
+        };
+        self.ask_for(Role::Executor, &asked, &is_there)?;
+        self.answered.insert(id.clone());
+        self.answered.extend(self.stage.take_kept());
+        Ok(())
+    }
+
+    fn finish(&mut self, standing: &Standing) -> Result<(), Halt> {
+        let mut standing_claims: Vec<&Claimed> =
+            standing.run.claims().filter(|claimed| !claimed.is_revised).collect();
+        standing_claims.sort_unstable_by_key(|claimed| claimed.seq);
+        let ids: Vec<Token> = standing_claims.iter().map(|claimed| claimed.claim.claim_id.clone()).collect();
+        let disputed: Vec<Token> = standing.run.disputed(&ids).cloned().collect();
+        if standing.run.policy().open_disputes == Disputes::Fail && !disputed.is_empty() {
+            let names: Vec<&str> = disputed.iter().map(Token::as_str).collect();
+            return Err(Halt::Failed(format!("nobody answered the challenge of {}", names.join(", "))));
+        }
+        let texts: Vec<&str> =
+            standing_claims.iter().map(|claimed| claimed.claim.claim_text.as_str()).collect();
+        let verdict_text: String =
+            texts.join("; ").chars().take(baton_core::limits::GUARD_TEXT_CHARS_MAX).collect();
+        let statement = FinalStatement { claim_ids: ids, verdict_text, disputed };
+        let executor = self.stage.agent(Role::Executor).clone();
+        let said = self.stage.scene.say(
+            &self.stage.team,
+            (&executor, Role::Executor),
+            &Step::Finished(statement),
+            &[],
+            standing.head,
+        );
+        match said {
+            // Somebody said something meanwhile: it is looked at first.
+            Ok(()) | Err(Unsaid::HeadMoved) => Ok(()),
+            Err(unsaid) => Err(unsaid.into()),
+        }
+    }
+
+    /// Verifies the run and signs what was verified; again where the run went on meanwhile.
+    fn audit(&mut self, failed: Option<&str>) -> Result<(), Halt> {
+        // Whoever worked may not say anything any more, and its session need not wait for the verdict.
+        self.dismiss(Role::Executor, || Ask::Finish);
+        for _ in 0..GUARD_AUDITS_MAX {
+            self.stage.start_audit()?;
+            let mut verified = self.stage.scene.verify(failed)?;
+            // Of what has failed already nobody could say anything worse.
+            if own_player(&self.stage.team, Role::Auditor).is_none() && verified.status != Verdict::Fail {
+                self.hear_auditor(&mut verified)?;
+            }
+            match self.stage.sign_audit(&verified) {
+                Ok(()) => return Ok(()),
+                Err(Unsaid::HeadMoved) => {}
+                Err(Unsaid::Closed) => return Ok(()),
+                Err(unsaid) => return Err(unsaid.into()),
+            }
+        }
+        Err(Halt::Player(Watched::Gone, "the run went on again and again while it was verified".to_owned()))
+    }
+
+    /// An auditor that is an agent may be stricter than the verifier.
+    fn hear_auditor(&mut self, verified: &mut Verified) -> Result<(), Halt> {
+        let report = String::from_utf8_lossy(&verified.report).into_owned();
+        let before = self.stage.answers(Role::Auditor);
+        let is_there = move |_: &Standing, stage: &Stage| stage.answers(Role::Auditor) > before;
+        self.ask_for(Role::Auditor, &prompt::verdict(&report), &is_there)?;
+        if let Some((status, summary)) = self.stage.take_verdict()
+            && status > verified.status
+        {
+            verified.status = status;
+            if status == Verdict::Fail {
+                verified.why = Some(summary);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the trace of a run that has ended.
+    fn close(&self) -> Result<(), Halt> {
+        let standing = self.stage.scene.look()?;
+        if !standing.is_closed {
+            self.stage.scene.close(standing.run.state().as_str())?;
+        }
+        Ok(())
+    }
+
+    /// The run has failed: what still runs is settled, the auditor says so, and it is closed.
+    fn end_badly(&mut self, why: &str) -> Result<(), Halt> {
+        self.has_failed = true;
+        loop {
+            let standing = self.stage.scene.look()?;
+            if standing.is_closed {
+                return Ok(());
+            }
+            match standing.run.next(Known::default()) {
+                Next::Close => self.close()?,
+                Next::Settle(id) => self.settle(&id)?,
+                _ => self.audit(Some(why))?,
+            }
+        }
+    }
+}

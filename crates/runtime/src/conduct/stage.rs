@@ -1,0 +1,226 @@
+//! What players say, made steps: through a tool of Baton's or as an object in their text, the same in both cases.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_core::Role;
+use baton_core::event::{ArtifactRef, Seen};
+use baton_core::guard::{Claim, Outcome, Proposal, Reply, Rule, State, Step, Team};
+use baton_core::ids::{AgentName, SessionId, Token};
+use serde_json::{Map, Value};
+
+use super::gate::Gate;
+use super::scene::{Scene, Standing, Unsaid};
+use crate::engine::Fault;
+
+/// Where the parts of one run are played.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) scene: Arc<Scene>,
+    pub(super) team: Team,
+    pub(super) gate: Arc<Gate>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    /// Who plays what.
+    sessions: BTreeMap<SessionId, Role>,
+    /// Up to where each of them was shown the run.
+    shown: BTreeMap<Role, Seen>,
+    /// The executor keeps these claims in spite of their challenges.
+    kept: Vec<Token>,
+    /// What an auditor that is an agent says of the verification.
+    verdict: Option<(Outcome, String)>,
+    /// How often each of them has answered, whatever came of it.
+    answers: BTreeMap<Role, u64>,
+}
+
+/// Why an answer was not taken.
+#[derive(Debug)]
+pub(super) enum NotTaken {
+    /// It does not fit, or is forbidden: what whoever said it is told.
+    Unfit(String),
+    Fault(Fault),
+}
+
+impl Stage {
+    pub(super) fn new(scene: Arc<Scene>, team: Team) -> Arc<Stage> {
+        let gate = Gate::new(scene.clone(), team.clone());
+        Arc::new(Stage { scene, team, gate, heard: Mutex::default() })
+    }
+
+    pub(super) fn agent(&self, role: Role) -> &AgentName {
+        match role {
+            Role::Planner => &self.team.planner,
+            Role::Critic => &self.team.critic,
+            Role::Auditor => &self.team.auditor,
+            Role::Executor | Role::Operator | Role::System => &self.team.executor,
+        }
+    }
+
+    pub(super) fn enter(&self, session: SessionId, role: Role) {
+        self.heard().sessions.insert(session, role);
+    }
+
+    pub(super) fn role_of(&self, session: SessionId) -> Option<Role> {
+        self.heard().sessions.get(&session).copied()
+    }
+
+    /// Notes what a player knows from now on.
+    pub(super) fn show(&self, role: Role, head: Seen) {
+        self.heard().shown.insert(role, head);
+    }
+
+    pub(super) fn answers(&self, role: Role) -> u64 {
+        self.heard().answers.get(&role).copied().unwrap_or(0)
+    }
+
+    pub(super) fn take_verdict(&self) -> Option<(Outcome, String)> {
+        self.heard().verdict.take()
+    }
+
+    pub(super) fn take_kept(&self) -> Vec<Token> {
+        std::mem::take(&mut self.heard().kept)
+    }
+
+    /// Takes what a session submits through a tool.
+    pub(super) fn submit(&self, session: SessionId, answer: &Map<String, Value>) -> Result<String, NotTaken> {
+        let role = self
+            .role_of(session)
+            .ok_or_else(|| NotTaken::Unfit(format!("{session} plays no part in this run")))?;
+        self.take(role, answer)
+    }
+
+    /// Takes an answer of a player: reads it, says it in the run, and tells what came of it.
+    pub(super) fn take(&self, role: Role, answer: &Map<String, Value>) -> Result<String, NotTaken> {
+        let standing = self.scene.look().map_err(NotTaken::Fault)?;
+        *self.heard().answers.entry(role).or_default() += 1;
+        let reply = match Reply::read(answer, &standing.run) {
+            Ok(reply) => reply,
+            Err(error) => {
+                let why = error.to_string();
+                return Err(NotTaken::Unfit(why.strip_prefix("payload.").unwrap_or(&why).to_owned()));
+            }
+        };
+        match (role, reply) {
+            (Role::Planner, Reply::Proposal(proposal)) => {
+                let step = Step::Proposed(revising(&standing, proposal));
+                self.say(role, &standing, &step, &[]).map(|()| "the proposal is recorded".to_owned())
+            }
+            (Role::Critic, Reply::Review(review)) => self
+                .say(role, &standing, &Step::Reviewed(review), &[])
+                .map(|()| "the review is recorded".to_owned()),
+            (Role::Critic, Reply::IntentReview(review)) => self
+                .say(role, &standing, &Step::IntentReviewed(review), &[])
+                .map(|()| "the review is recorded".to_owned()),
+            (Role::Critic, Reply::Challenges(challenges)) => {
+                for challenge in &challenges {
+                    let cited: Vec<_> =
+                        challenge.evidence.iter().map(|hash| self.scene.cite(&standing, hash)).collect();
+                    self.say(role, &standing, &Step::Challenged(challenge.clone()), &cited)?;
+                }
+                Ok(format!("{} recorded", challenges.len()))
+            }
+            (Role::Executor, Reply::Intent(declared)) => {
+                self.gate.declare(&declared).map_err(NotTaken::Unfit)
+            }
+            (Role::Executor, Reply::Claims(claims)) => {
+                let is_given = |i: usize| answer["claims"][i].get("evidence").is_some();
+                for (i, claim) in claims.into_iter().enumerate() {
+                    self.claim(&standing, claim, is_given(i))?;
+                }
+                Ok("recorded".to_owned())
+            }
+            (Role::Executor, Reply::Stands(why)) => {
+                let disputed = standing.run.claims().filter(|claimed| claimed.open_challenges > 0);
+                self.heard().kept.extend(disputed.map(|claimed| claimed.claim.claim_id.clone()));
+                Ok(format!("it stands, disputed: {why}"))
+            }
+            (Role::Auditor, Reply::Verdict { status, summary }) => {
+                self.heard().verdict = Some((status, summary));
+                Ok("taken".to_owned())
+            }
+            (role, _) => {
+                let expected = match role {
+                    Role::Planner => "proposal",
+                    Role::Critic => "review or challenges",
+                    Role::Auditor => "verdict",
+                    _ => "intent, claims or stands",
+                };
+                let why = format!("answer: expected {expected} from a {role}, got something else");
+                self.scene.note_refused(
+                    self.agent(role),
+                    "an answer of another role",
+                    Some(Rule::RoleTable),
+                    &why,
+                );
+                Err(NotTaken::Unfit(why))
+            }
+        }
+    }
+
+    /// Issues a claim. Where nothing is said of its evidence, that is what the executions left that it rests on.
+    pub(super) fn claim(
+        &self,
+        standing: &Standing,
+        mut claim: Claim,
+        is_given: bool,
+    ) -> Result<(), NotTaken> {
+        if !is_given {
+            if claim.executions.is_empty() {
+                claim.executions = super::done(&standing.run);
+            }
+            claim.evidence = super::evidence_of(standing, &claim.executions);
+        }
+        let cited: Vec<ArtifactRef> =
+            claim.evidence.iter().map(|hash| self.scene.cite(standing, hash)).collect();
+        self.say(Role::Executor, standing, &Step::Claimed(claim), &cited)
+    }
+
+    /// Says a step for a player, who knows what it was shown. An executor knows what Baton does for it.
+    pub(super) fn say(
+        &self,
+        role: Role,
+        standing: &Standing,
+        step: &Step,
+        artifacts: &[ArtifactRef],
+    ) -> Result<(), NotTaken> {
+        let shown = self.heard().shown.get(&role).copied();
+        let seen = shown.filter(|_| role != Role::Executor).unwrap_or(standing.head);
+        let agent = self.agent(role);
+        match self.scene.say(&self.team, (agent, role), step, artifacts, seen) {
+            Ok(()) => Ok(()),
+            Err(Unsaid::Forbidden { rule, why }) => {
+                self.scene.note_refused(agent, step.event_type(), rule, &why);
+                Err(NotTaken::Unfit(why))
+            }
+            Err(Unsaid::HeadMoved) => {
+                Err(NotTaken::Unfit("the run went on meanwhile: answer anew".to_owned()))
+            }
+            Err(Unsaid::KeyElsewhere) => {
+                let id = self.scene.trace;
+                Err(NotTaken::Unfit(format!(
+                    "your key is not on this machine: sign the {} and hand it in with `baton trace append {id}`",
+                    step.event_type()
+                )))
+            }
+            Err(Unsaid::Closed) => Err(NotTaken::Unfit("the run has ended".to_owned())),
+            Err(Unsaid::Fault(fault)) => Err(NotTaken::Fault(fault)),
+        }
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As long as nothing is approved, a proposal takes the place of the one before it.
+fn revising(standing: &Standing, proposal: Proposal) -> Proposal {
+    let last = standing.run.proposals().max_by_key(|proposed| proposed.seq);
+    let before = last.filter(|_| standing.run.state() < State::Executing && proposal.revises.is_none());
+    match before {
+        Some(before) => Proposal { revises: Some(before.proposal.proposal_id.clone()), ..proposal },
+        None => proposal,
+    }
+}

@@ -1,0 +1,42 @@
+//! Guarded runs as far as their tasks are concerned: begun, cited at their end, and what was refused in between.
+
+use baton_core::task::decide::{GuardBegins, GuardEnded};
+use baton_core::{AgentName, TaskId, TraceId};
+
+use super::{Engine, Fault};
+
+impl Engine {
+    /// Begins a guarded run, or gives the trace of the one that was begun before.
+    pub fn begin_guard(&self, begins: &GuardBegins) -> Result<TraceId, Fault> {
+        let mut state = self.lock();
+        let moment = self.ground.clock.moment();
+        let (trace, _) = self.act(&mut state, |board, _| Ok(board.begin_guard(begins, moment)?))?;
+        Ok(trace)
+    }
+
+    /// Cites what a guarded run came to, and moves its task.
+    pub fn end_guard(&self, ended: &GuardEnded) -> Result<(), Fault> {
+        let mut state = self.lock();
+        let moment = self.ground.clock.moment();
+        self.act(&mut state, |board, settings| Ok(((), board.end_guard(ended, settings.rules, moment)?)))?;
+        self.tick_locked(&mut state)?;
+        Ok(())
+    }
+
+    /// Records what the rules of guarded work kept somebody from.
+    pub fn refuse_guarded(
+        &self,
+        task: &TaskId,
+        agent: &AgentName,
+        what: &str,
+        rule: Option<&str>,
+        why: &str,
+    ) -> Result<(), Fault> {
+        let mut state = self.lock();
+        let moment = self.ground.clock.moment();
+        self.act(&mut state, |board, _| {
+            Ok(((), board.refuse_guarded(task, agent, what, rule, why, moment)?))
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! What stands between a guarded session and its tools: asked before one runs, told what came of it.
+//!
+//! [`ToolGate`] is who decides; [`Gating`] is what the session's own thread keeps of calls that an agent runs by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use baton_core::Digest;
+use baton_core::ids::Token;
+use baton_core::session::{Answer, Cause, Input};
+use baton_store::AppendError;
+use serde_json::Value;
+
+use super::actor::{Letter, Running};
+use crate::harness::{Failure, Progress, ToolSeen};
+
+/// A tool that somebody wants to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// What it is called: a name where it has one, else its kind.
+    pub tool: String,
+    pub input: Value,
+    /// What for, as far as that was said.
+    pub why: String,
+}
+
+/// That a tool may run: the intent that it runs for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry(pub Option<Token>);
+
+/// What came of a tool that ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gave {
+    pub output: String,
+    /// The whole output, where it is longer and stored already.
+    pub whole: Option<(Digest, u64)>,
+    /// It ran, and has bad news.
+    pub is_error: bool,
+    /// Why it was not run to its end.
+    pub failed: Option<String>,
+}
+
+/// Decides whether tools run.
+///
+/// What breaks if an implementation lies: a tool that `enter` lets through without having recorded that it begins is one that nobody can account for.
+pub trait ToolGate: Send + Sync + std::fmt::Debug {
+    /// Waits until the tool may run, or says why it may not. `stop` ends the waiting.
+    fn enter(&self, wish: &Wish, stop: &AtomicBool) -> Result<Entry, String>;
+
+    /// The same for a tool that runs already: nobody is waited for.
+    fn observe(&self, wish: &Wish) -> Result<Entry, String>;
+
+    /// Takes what came of it.
+    fn leave(&self, entry: Entry, gave: &Gave);
+}
+
+/// Calls of an agent that runs its own tools, as far as the gate is concerned.
+#[derive(Debug, Default)]
+pub(super) struct Gating {
+    /// What was told of a call before it was asked for or ran.
+    told: BTreeMap<String, (String, Value)>,
+    /// Calls that were let through and have not ended.
+    entered: BTreeMap<String, Entry>,
+    /// Calls that nobody let through.
+    refused: BTreeSet<String>,
+    /// Ends waiting for an answer when nobody waits for it any more.
+    stop: Arc<AtomicBool>,
+}
+
+impl Running {
+    /// Asks the gate about a permission, beside everything else.
+    pub(super) fn ask_gate(&mut self, id: &str, call: Option<&str>, asked: Option<Wish>) {
+        let Some(gate) = self.start.gate.clone() else { return };
+        let told = call.and_then(|call| self.gating.told.get(call)).cloned();
+        let wish = asked.or_else(|| told.map(|(tool, input)| Wish { tool, input, why: String::new() }));
+        let Some(wish) = wish else {
+            self.own.push_back(Letter::Gated {
+                id: id.to_owned(),
+                call: String::new(),
+                entered: Err("it does not say which tool it is about".to_owned()),
+            });
+            return;
+        };
+        let (mailbox, stop) = (self.mailbox.clone(), self.gating.stop.clone());
+        let (id, call) = (id.to_owned(), call.unwrap_or_default().to_owned());
+        let gated = (id.clone(), call.clone());
+        let work = move || {
+            let entered = gate.enter(&wish, &stop);
+            // Where nobody takes it any more, the tool does not run either: the session's end settles what was entered.
+            let _ = mailbox.send(Letter::Gated { id, call, entered });
+        };
+        if std::thread::Builder::new().name("gate".into()).spawn(work).is_err() {
+            let (id, call) = gated;
+            self.own.push_back(Letter::Gated { id, call, entered: Err("no thread for it".to_owned()) });
+        }
+    }
+
+    /// Takes what the gate said of a permission.
+    pub(super) fn gated(
+        &mut self,
+        id: String,
+        call: String,
+        entered: Result<Entry, String>,
+    ) -> Result<(), AppendError> {
+        let is_pending = self.machine.permissions().iter().any(|pending| pending.id == id);
+        let answer = match entered {
+            Ok(entry) if is_pending => {
+                self.gating.entered.insert(call, entry);
+                Answer::Allow
+            }
+            Ok(entry) => {
+                let failed = Some("nobody waited for it any more".to_owned());
+                self.leave_gate(entry, &Gave { failed, ..Gave::default() });
+                return Ok(());
+            }
+            Err(why) => {
+                self.stream_event("status", &serde_json::json!({"message": why}));
+                self.gating.refused.insert(call);
+                Answer::Deny
+            }
+        };
+        self.decide(Input::PermissionAnswered { id, answer, by: "guard".to_owned() })
+    }
+
+    /// Looks at a call that the agent runs by itself. One that runs and may not ends the agent.
+    pub(super) fn watch_gate(&mut self, seen: &ToolSeen) {
+        let Some(gate) = self.start.gate.clone() else { return };
+        let call = &seen.call_id;
+        if let Some(tool) = &seen.tool {
+            let before = self.gating.told.get(call).map(|(_, input)| input.clone());
+            let input = seen.arguments.clone().or(before).unwrap_or_default();
+            self.gating.told.insert(call.clone(), (tool.clone(), input));
+        }
+        let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
+        let has_ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
+        if runs && !self.gating.entered.contains_key(call) {
+            // What was denied is told to have failed, and did not run.
+            let is_denied = self.gating.refused.contains(call) && seen.progress == Some(Progress::SaysNo);
+            let was_seen = self.machine.run_of(call).is_some_and(|run| run.status.is_terminal());
+            if is_denied || was_seen {
+                return;
+            }
+            let (tool, input) = self.gating.told.get(call).cloned().unwrap_or_default();
+            match gate.observe(&Wish { tool, input, why: String::new() }) {
+                Ok(entry) => drop(self.gating.entered.insert(call.clone(), entry)),
+                Err(why) => {
+                    let message = format!("the agent ran a tool that nobody had allowed: {why}");
+                    self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
+                    self.condemn();
+                    return;
+                }
+            }
+        }
+        if has_ended && let Some(entry) = self.gating.entered.remove(call) {
+            let is_error = seen.progress == Some(Progress::SaysNo);
+            let output = seen.output.clone().unwrap_or_default();
+            self.leave_gate(entry, &Gave { output, is_error, ..Gave::default() });
+        }
+    }
+
+    fn leave_gate(&self, entry: Entry, gave: &Gave) {
+        if let Some(gate) = &self.start.gate {
+            gate.leave(entry, gave);
+        }
+    }
+
+    /// The turn is over: nobody waits for an answer any more, and what never ended did not end well.
+    pub(super) fn settle_gate(&mut self) {
+        self.gating.stop.store(true, Ordering::Relaxed);
+        let gating = std::mem::take(&mut self.gating);
+        for entry in gating.entered.into_values() {
+            let failed = Some("the agent never said how it ended".to_owned());
+            self.leave_gate(entry, &Gave { failed, ..Gave::default() });
+        }
+    }
+}
