@@ -23,6 +23,8 @@ pub(crate) enum Trace {
     Ls,
     /// Show the events of a trace
     ///
+    /// A guarded run is told as a story; --json gives its records.
+    ///
     /// Example:
     ///   baton trace show trc_0192f0c1 --json
     ///   baton trace show TASK-2026-02-09-057

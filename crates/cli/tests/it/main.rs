@@ -127,6 +127,8 @@ mod shutdown;
 #[cfg(test)]
 mod spans;
 #[cfg(test)]
+mod story;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod surroundings;
