@@ -11,6 +11,8 @@ mod agents;
 #[cfg(test)]
 mod append;
 #[cfg(test)]
+mod attestations;
+#[cfg(test)]
 mod concurrency;
 #[cfg(test)]
 mod config;
