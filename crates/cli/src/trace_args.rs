@@ -23,6 +23,8 @@ pub(crate) enum Trace {
     Ls,
     /// Show the events of a trace
     ///
+    /// A guarded run is told as a story; --json gives its records.
+    ///
     /// Example:
     ///   baton trace show trc_0192f0c1 --json
     ///   baton trace show TASK-2026-02-09-057
@@ -57,10 +59,14 @@ pub(crate) enum Trace {
     Prove(TraceProve),
     /// Write a trace with all that verifies it into one file
     ///
-    /// Two exports at the same size of the ledger are equal to the byte.
+    /// Two exports at the same size of the ledger are equal to the byte. With --format
+    /// in-toto it is an attestation in each line instead: one for each claim and each
+    /// final statement, about the artifacts that are its evidence, signed with the
+    /// ledger's key, for tools that read in-toto statements in DSSE envelopes.
     ///
     /// Example:
     ///   baton trace export trc_0192f0c1 -o login.bundle
+    ///   baton trace export trc_0192f0c1 --format in-toto -o login.intoto.jsonl
     #[command(verbatim_doc_comment)]
     Export(TraceExport),
     /// Sign the present head of the ledger, or of one trace, and print it
@@ -157,12 +163,22 @@ impl TraceProve {
 pub(crate) struct TraceExport {
     #[command(flatten)]
     pub(crate) id: TraceOrTask,
-    /// Write the bundle to this file, or to standard output for -
+    /// Write to this file, or to standard output for -
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Say what to write: all that verifies the trace, or its attestations
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Bundle)]
+    pub(crate) format: Format,
     /// Leave the artifacts out; only their hashes are in the bundle then
     #[arg(long)]
     pub(crate) no_artifacts: bool,
+}
+
+/// What an export holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Bundle,
+    InToto,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,11 @@
-//! What leaves the ledger: checkpoints, trace heads, proofs and bundles. Reads a journal and writes elsewhere; appends nothing.
+//! What leaves the ledger: checkpoints, trace heads, proofs, bundles and attestations. Reads a journal and writes elsewhere; appends nothing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write};
 
 use baton_core::limits::BUNDLE_CHUNK_BYTES;
 use baton_core::{Digest, TraceId};
+use baton_ledger::attest::{self, Attestor};
 use baton_ledger::bundle::{self, Header, Summary};
 use baton_ledger::hash::{Hasher, leaf};
 use baton_ledger::key::SecretKey;
@@ -175,6 +176,38 @@ impl Exporter<'_> {
         out: &mut dyn Write,
     ) -> Result<(BTreeMap<Digest, u64>, u64, Digest), Error> {
         let (mut cited, mut signed, mut positions) = (BTreeMap::new(), 0, Hasher::default());
+        self.each_line(trace, last, &mut |stored| {
+            let line = parse(stored)?;
+            cited.extend(line.artifacts.iter().map(|artifact| (artifact.sha256, artifact.bytes)));
+            signed += u64::from(line.sig.is_some());
+            positions.update(format!("{}\n", stored.pos).as_bytes());
+            Ok(out.write_all(&bundle::event_line(stored.text.as_bytes()))?)
+        })?;
+        Ok((cited, signed, positions.finish()))
+    }
+
+    /// Writes an attestation of each claim and each final statement of a trace, in their order; gives their number, or `None` where there is no such trace.
+    pub fn attestations(&self, trace: TraceId, out: &mut dyn Write) -> Result<Option<u64>, Error> {
+        let Some(end) = self.journal.trace(trace) else { return Ok(None) };
+        // What is signed is also there after a power cut.
+        self.journal.settle()?;
+        let origin = self.journal.ledger().origin;
+        let (mut attestor, mut written) = (Attestor::new(&origin), 0);
+        self.each_line(trace, end.seq, &mut |stored| {
+            let Some(statement) = attestor.statement(&parse(stored)?) else { return Ok(()) };
+            written += 1;
+            Ok(out.write_all(&attest::envelope(&statement, self.key))?)
+        })?;
+        Ok(Some(written))
+    }
+
+    /// Hands out the lines of a trace up to the last one that is wanted, in bounded memory.
+    fn each_line(
+        &self,
+        trace: TraceId,
+        last: u64,
+        take: &mut dyn FnMut(&StoredLine) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut seq = 1;
         while seq <= last {
             let lines = self.journal.read_trace(trace, seq, (last - seq + 1).min(1024) as usize)?;
@@ -183,16 +216,10 @@ impl Exporter<'_> {
                     ReadError::Damaged { pos: 0, why: format!("seq {seq} of {trace} is missing") }.into()
                 );
             }
-            for stored in lines {
-                let line = parse(&stored)?;
-                cited.extend(line.artifacts.iter().map(|artifact| (artifact.sha256, artifact.bytes)));
-                signed += u64::from(line.sig.is_some());
-                positions.update(format!("{}\n", stored.pos).as_bytes());
-                out.write_all(&bundle::event_line(stored.text.as_bytes()))?;
-                seq += 1;
-            }
+            seq += lines.len() as u64;
+            lines.iter().try_for_each(&mut *take)?;
         }
-        Ok((cited, signed, positions.finish()))
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::args::{Cli, Command};
 use crate::commands::tell_fetched;
 use crate::error::{CliError, Code, Stop};
 use crate::input::file::file_error;
-use crate::trace_args::Trace;
+use crate::trace_args::{Format, Trace};
 use crate::ui::Ui;
 use crate::ui::color::When;
 use place::{Fed, fed, only_looks};
@@ -64,26 +64,29 @@ pub(crate) fn run(argv: &[OsString], cli: &Cli, ui: &mut Ui, server: &str) -> Re
         Some(Command::Trace(Trace::Export(args))) if args.output.as_os_str() != "-" => {
             let mut words = vec!["trace".to_owned(), "export".to_owned(), "-o".to_owned(), "-".to_owned()];
             words.extend(args.no_artifacts.then(|| "--no-artifacts".to_owned()));
+            if args.format == Format::InToto {
+                words.push("--format=in-toto".to_owned());
+            }
             words.extend(["--".to_owned(), args.id.trace.clone()]);
             let file = File::create_new(&args.output);
             let file = file.map_err(|error| CliError::io("write", &args.output, &error))?;
-            (words, Some((file, args.output.clone())))
+            (words, Some((file, args.output.clone(), args.format)))
         }
         _ => (passed_on(argv, cli)?, None),
     };
-    let to = output.as_ref().map(|(file, _)| file.try_clone()).transpose();
+    let to = output.as_ref().map(|(file, ..)| file.try_clone()).transpose();
     let to = to.map_err(|error| CliError::new(Code::Output, error.to_string()))?;
     let (is_terminal, only_looks) = (std::io::stdin().is_terminal(), only_looks(cli.command.as_ref()));
     let errand = Errand { server, token: &token, args, is_terminal, only_looks, input, to };
     let ended = errand.run();
     match (output, &ended) {
-        (Some((_, path)), Ok(0)) => {
-            if let Err(Stop::Error(error)) = tell_fetched(ui, &path).and_then(|()| ui.flush()) {
+        (Some((_, path, format)), Ok(0)) => {
+            if let Err(Stop::Error(error)) = tell_fetched(ui, &path, format).and_then(|()| ui.flush()) {
                 return Err(*error);
             }
         }
-        // Half a bundle is of no use to anybody.
-        (Some((_, path)), _) => drop(std::fs::remove_file(path)),
+        // Half an export is of no use to anybody.
+        (Some((_, path, _)), _) => drop(std::fs::remove_file(path)),
         (None, _) => {}
     }
     ended

@@ -11,6 +11,8 @@ mod agents;
 #[cfg(test)]
 mod append;
 #[cfg(test)]
+mod attestations;
+#[cfg(test)]
 mod concurrency;
 #[cfg(test)]
 mod conducted;
@@ -128,6 +130,8 @@ mod sessions;
 mod shutdown;
 #[cfg(test)]
 mod spans;
+#[cfg(test)]
+mod story;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

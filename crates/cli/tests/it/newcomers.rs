@@ -32,7 +32,7 @@ pub(crate) fn paste(home: &Home, line: &str) -> Ended {
 }
 
 /// What a command prints to a terminal with so many columns.
-fn on_terminal(home: &Home, columns: u16, args: &[&str]) -> Vec<String> {
+pub(crate) fn on_terminal(home: &Home, columns: u16, args: &[&str]) -> Vec<String> {
     let (ours, theirs) = terminal();
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&theirs, size).unwrap();

@@ -131,9 +131,16 @@ pub const ROUTES: &[Route] = &[
         verb: Verb::Get,
         path: "/v1/traces/{id}/bundle",
         name: "exportTrace",
-        summary: "A trace with everything that it takes to verify it offline.",
+        summary: "A trace with everything that it takes to verify it offline, or its attestations.",
         needs: Needs::LookAtAll,
-        query: &[may("artifacts", Kind::Flag, "Whether artifacts come along; true, if nothing is said.")],
+        query: &[
+            may("artifacts", Kind::Flag, "Whether artifacts come along; true, if nothing is said."),
+            may(
+                "format",
+                Kind::Word(&["bundle", "in-toto"]),
+                "What it is: a bundle, or an attestation in each line; a bundle, if nothing is said.",
+            ),
+        ],
         takes: Takes::Nothing,
         gives: Gives::Bytes,
         handler: handler!(export),
@@ -346,12 +353,17 @@ async fn export(asked: Asked) -> Answer {
     if asked.query.get("artifacts").is_some() && !asked.query.is_set("artifacts") {
         words.push("--no-artifacts".to_owned());
     }
+    let is_attested = asked.query.text("format") == Some("in-toto");
+    if is_attested {
+        words.push("--format=in-toto".to_owned());
+    }
     let ran = asked.ran(words, Vec::new()).await?;
     if ran.exit != 0 {
         return Err(Problem::of_command(ran.exit, &ran.err));
     }
     let opened = asked.apart(move |_| file.open()).await?;
-    Ok(stream(opened, &format!("{id}.bundle")))
+    let kind = if is_attested { "intoto.jsonl" } else { "bundle" };
+    Ok(stream(opened, &format!("{id}.{kind}")))
 }
 
 async fn prove(asked: Asked) -> Answer {

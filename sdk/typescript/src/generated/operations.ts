@@ -259,7 +259,7 @@ export abstract class Operations {
     return this.call<Appended>(OPERATIONS.abortTrace, { path: [id], body }, options);
   }
 
-  /** A trace with everything that it takes to verify it offline. */
+  /** A trace with everything that it takes to verify it offline, or its attestations. */
   exportTrace(id: string, query: ExportTraceQuery = {}, options: CallOptions = {}): Promise<Uint8Array> {
     return this.call<Uint8Array>(OPERATIONS.exportTrace, { path: [id], query: { ...query } }, options);
   }

@@ -467,6 +467,8 @@ export interface AbortTraceBody {
 export interface ExportTraceQuery {
   /** Whether artifacts come along; true, if nothing is said. */
   artifacts?: boolean;
+  /** What it is: a bundle, or an attestation in each line; a bundle, if nothing is said. */
+  format?: "bundle" | "in-toto";
 }
 
 /** What `appendEvents` may be asked for. */

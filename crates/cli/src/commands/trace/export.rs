@@ -1,12 +1,14 @@
-//! `baton trace export ID -o FILE`: one trace with all that verifies it, put in place whole or not at all.
+//! `baton trace export ID -o FILE`: one trace with all that verifies it, or its attestations, put in place whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use baton_core::TraceId;
-use baton_core::limits::BUNDLE_LINE_BYTES_MAX;
+use baton_core::limits::LINE_BYTES_MAX;
 use baton_store::ArtifactStore;
 use baton_store::export::Error as ExportError;
 use serde_json::{Value, json};
@@ -17,73 +19,125 @@ use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
 use crate::input::file::Named;
-use crate::trace_args::TraceExport;
+use crate::trace_args::{Format, TraceExport};
 use crate::ui::shell;
 use crate::ui::text::{bytes, count, printable};
 use crate::ui::{Ui, output_error};
+
+/// Of the first line of what a server sent, this much is read: a record in base64, and room for what stands around it.
+const FETCHED_LINE_BYTES_MAX: u64 = 4 * LINE_BYTES_MAX as u64;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
     let trace = ids::trace_of(&ctx.visit()?, &args.id.trace)?;
     if args.output == Path::new("-") {
         if ui.json {
-            let what = "-o - writes the bundle itself to standard output; --json has no room beside it";
+            let what = "-o - writes the export itself to standard output; --json has no room beside it";
             return Err(CliError::new(Code::Value, what).hint("leave out --json").into());
         }
         let writing = ctx.write(ui)?;
-        write_bundle(&writing, trace, args, ui.writer(), output_error)?;
+        write_export(&writing, trace, args, ui.writer(), output_error)?;
         writing.close(ui)?;
         return Ok(Exit::Ok);
     }
     let target = Target::new(ctx.name(&args.output), ctx.layout()?.root())?;
     let writing = ctx.write(ui)?;
     let written =
-        target.write(|out| write_bundle(&writing, trace, args, out, |error| target.fail(error).into()));
+        target.write(|out| write_export(&writing, trace, args, out, |error| target.fail(error).into()));
     writing.close(ui)?;
-    let (events, length) = written?;
-    tell(ui, &args.output, &trace.to_string(), events, length)?;
+    let (number, length) = written?;
+    let told = Told { format: args.format, trace: trace.to_string(), number, length };
+    tell(ui, &args.output, &told)?;
     Ok(Exit::Ok)
 }
 
+/// What was written.
+struct Told {
+    format: Format,
+    trace: String,
+    /// Of events in a bundle, else of attestations.
+    number: u64,
+    length: u64,
+}
+
 /// Says what was written where.
-fn tell(ui: &mut Ui, output: &Path, trace: &str, events: u64, length: u64) -> Result<(), Stop> {
+fn tell(ui: &mut Ui, output: &Path, told: &Told) -> Result<(), Stop> {
     let path = output.display().to_string();
+    let Told { format, trace, number, length } = told;
+    let (noun, member) = match format {
+        Format::Bundle => ("event", "events"),
+        Format::InToto => ("attestation", "attestations"),
+    };
     if ui.json {
-        return ui.object(&json!({"v": 1, "trace": trace, "events": events, "file": path, "bytes": length}));
+        return ui.object(&json!({"v": 1, "trace": trace, member: number, "file": path, "bytes": length}));
     }
-    ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(events, "event"), bytes(length)));
-    ui.hint(&format!("baton verify {}", shell::path(output)));
+    ui.note(&format!("wrote {} of {trace} ({}) to {path}", count(*number, noun), bytes(*length)));
+    if *format == Format::Bundle {
+        ui.hint(&format!("baton verify {}", shell::path(output)));
+    }
     Ok(())
 }
 
-/// Says the same of a bundle that a server elsewhere made. Its first line says what it is.
-pub(crate) fn tell_fetched(ui: &mut Ui, output: &Path) -> Result<(), Stop> {
-    let mut head = String::new();
-    let read = File::open(output).and_then(|file| {
-        let length = file.metadata()?.len();
-        BufReader::new(file.take(BUNDLE_LINE_BYTES_MAX as u64)).read_line(&mut head)?;
-        Ok(length)
-    });
-    let length = read.map_err(|error| CliError::io("read", output, &error))?;
-    let head: Value = serde_json::from_str(&head).unwrap_or_default();
-    let trace = printable(head["trace"].as_str().unwrap_or_default());
-    tell(ui, output, &trace, head["events"].as_u64().unwrap_or(0), length)
+/// Says the same of an export that a server elsewhere made. Its first line says what it is.
+pub(crate) fn tell_fetched(ui: &mut Ui, output: &Path, format: Format) -> Result<(), Stop> {
+    let failed = |error| Stop::from(CliError::io("read", output, &error));
+    let (head, length, lines) = look_at(output).map_err(failed)?;
+    let head: Value = serde_json::from_slice(&head).unwrap_or_default();
+    let (trace, number) = match format {
+        Format::Bundle => (head["trace"].clone(), head["events"].as_u64().unwrap_or(0)),
+        Format::InToto => {
+            let statement = BASE64.decode(head["payload"].as_str().unwrap_or_default()).unwrap_or_default();
+            let statement: Value = serde_json::from_slice(&statement).unwrap_or_default();
+            (statement["predicate"]["record"]["trace"].clone(), lines)
+        }
+    };
+    let trace = printable(trace.as_str().unwrap_or("a trace"));
+    tell(ui, output, &Told { format, trace, number, length })
 }
 
-/// Writes the bundle; a failure of the output itself is told apart from one of the ledger.
-fn write_bundle(
+/// The first line of a file, its length, and the number of its lines.
+fn look_at(path: &Path) -> io::Result<(Vec<u8>, u64, u64)> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut head = Vec::new();
+    file.by_ref().take(FETCHED_LINE_BYTES_MAX).read_until(b'\n', &mut head)?;
+    let (mut length, mut lines) = (head.len() as u64, u64::from(head.ends_with(b"\n")));
+    loop {
+        let piece = file.fill_buf()?;
+        if piece.is_empty() {
+            return Ok((head, length, lines));
+        }
+        let piece_length = piece.len();
+        lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        length += piece_length as u64;
+        file.consume(piece_length);
+    }
+}
+
+/// Writes the export; a failure of the output itself is told apart from one of the ledger. Gives how many things it holds.
+fn write_export(
     writing: &Writing,
     trace: TraceId,
     args: &TraceExport,
     out: &mut dyn Write,
     output_failed: impl Fn(&io::Error) -> Stop,
 ) -> Result<u64, Stop> {
-    // Signed and kept first: what fails after this is the output.
     let exporter = writing.exporter();
-    exporter.checkpoint()?;
-    exporter.trace_head(trace)?;
-    let artifacts = (!args.no_artifacts).then_some(&writing.artifacts as &dyn ArtifactStore);
-    match exporter.bundle(trace, artifacts, out) {
-        Ok(Some(events)) => out.flush().map(|()| events).map_err(|error| output_failed(&error)),
+    let written = match args.format {
+        Format::Bundle => {
+            // Signed and kept first: what fails after this is the output.
+            exporter.checkpoint()?;
+            exporter.trace_head(trace)?;
+            let artifacts = (!args.no_artifacts).then_some(&writing.artifacts as &dyn ArtifactStore);
+            exporter.bundle(trace, artifacts, out)
+        }
+        Format::InToto => exporter.attestations(trace, out),
+    };
+    match written {
+        Ok(Some(0)) => {
+            let what = format!("{trace} has no claim and no final statement that could be attested");
+            let hint = format!("baton trace export {trace} -o {}", shell::path(&args.output));
+            Err(CliError::new(Code::NoSubject, what).hint(hint).into())
+        }
+        Ok(Some(number)) => out.flush().map(|()| number).map_err(|error| output_failed(&error)),
         Ok(None) => {
             Err(CliError::new(Code::NoTrace, format!("no trace {trace}")).hint("baton trace ls").into())
         }

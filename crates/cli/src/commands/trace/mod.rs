@@ -9,6 +9,7 @@ mod list;
 mod prove;
 mod show;
 mod speaker;
+mod story;
 
 use baton_core::TraceId;
 use baton_ledger::seal::Receipt;

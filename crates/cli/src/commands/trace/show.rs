@@ -1,9 +1,10 @@
-//! `baton trace show ID`: the events of one trace, in order.
+//! `baton trace show ID`: the events of one trace, in order; of a guarded run, as a story.
 
 use baton_ledger::record::Line;
 use baton_store::{History as _, ReadError, StoredLine, TraceSummary, Visit};
 
 use super::list::title;
+use super::story;
 use crate::commands::Ended;
 use crate::commands::events::parse;
 use crate::context::Context;
@@ -41,6 +42,12 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, id: &str) -> Ended {
     let state = if summary.is_closed { "closed" } else { "open" };
     ui.line(&format!("{}{title}", ui.paint.mark(Mark::Id, &trace.to_string())))?;
     ui.line(&format!("{state}, {}, head {}", count(summary.seq, "event"), summary.head))?;
+    if let Some(run) = story::run_of(&visit, &summary)? {
+        ui.line(&story::standing(ui, &run))?;
+        ui.line("")?;
+        story::tell(ui, &visit, &summary)?;
+        return Ok(Exit::Ok);
+    }
     ui.line("")?;
     each_line(&visit, &summary, &mut |stored| {
         let row = row(ui, &parse(stored)?);
@@ -67,7 +74,7 @@ fn row(ui: &Ui, line: &Line<'_>) -> String {
 }
 
 /// Hands out the lines of a trace, in bounded memory.
-fn each_line(
+pub(super) fn each_line(
     visit: &Visit,
     summary: &TraceSummary,
     show: &mut dyn FnMut(&StoredLine) -> Result<(), Stop>,

@@ -53,6 +53,9 @@ fn subject(ui: &mut Ui, report: &Report) -> Result<(), Stop> {
     if let Some(head) = subject.head {
         ui.line(&format!("head          {head}"))?;
     }
+    if let Some((state, profile)) = subject.run {
+        ui.line(&format!("guarded       {state}, profile {profile}"))?;
+    }
     ui.line("")
 }
 
