@@ -9,9 +9,9 @@ use baton_runtime::work::{Attempt, RunEnd};
 use baton_store::{History as _, Journal as _};
 use serde_json::json;
 
-use super::event_row;
 use super::events::parse;
 use super::run::is_wanted;
+use super::trace::story::Teller;
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
 use crate::limits::READ_LINES;
@@ -29,7 +29,7 @@ pub(super) fn follow(
     playing: &Playing,
 ) -> Result<RunEnd, Stop> {
     let (journal, trace) = (&owner.workspace.journal, playing.trace());
-    let (mut seq, mut is_stopped) = (0, false);
+    let (mut seq, mut is_stopped, mut teller) = (0, false, Teller::default());
     loop {
         let end = attempt.end();
         let size = journal.size();
@@ -42,7 +42,7 @@ pub(super) fn follow(
                     let event: serde_json::Value = serde_json::from_str(&stored.text).unwrap_or_default();
                     ui.object(&json!({"v": 1, "type": "guard.step", "event": event}))?;
                 }
-                false => ui.line(&event_row::row(ui, &line))?,
+                false => teller.tell(ui, &line)?,
             }
         }
         ui.flush()?;

@@ -28,6 +28,10 @@ use crate::ui::{Ui, output_error};
 const FETCHED_LINE_BYTES_MAX: u64 = 4 * LINE_BYTES_MAX as u64;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceExport) -> Ended {
+    if args.no_artifacts && args.format == Format::InToto {
+        let what = "--no-artifacts is for bundles: attestations have the hashes of artifacts, and nothing else of them";
+        return Err(CliError::new(Code::Value, what).hint("leave out --no-artifacts").into());
+    }
     let trace = ids::trace_of(&ctx.visit()?, &args.id.trace)?;
     if args.output == Path::new("-") {
         if ui.json {

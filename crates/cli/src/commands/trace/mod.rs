@@ -9,7 +9,7 @@ mod list;
 mod prove;
 mod show;
 mod speaker;
-mod story;
+pub(super) mod story;
 
 use baton_core::TraceId;
 use baton_ledger::seal::Receipt;

@@ -272,13 +272,13 @@ fn told_beside(line: &Line<'_>) -> Told {
 }
 
 /// Prints entries; a new day stands before the first of its events.
-#[derive(Default)]
-struct Teller {
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Teller {
     day: String,
 }
 
 impl Teller {
-    fn tell(&mut self, ui: &mut Ui, line: &Line<'_>) -> Result<(), Stop> {
+    pub(in crate::commands) fn tell(&mut self, ui: &mut Ui, line: &Line<'_>) -> Result<(), Stop> {
         let at = exact(line.at);
         let (day, time) = at.split_once(' ').unwrap_or(("", &at));
         if self.day != day {
