@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
+use baton_testkit::model_server::ModelServer;
 use serde_json::{Value, json};
 
 use crate::runs::{configure, lines};
@@ -78,7 +79,7 @@ fn steps(events: &[Value]) -> Vec<String> {
 }
 
 /// Nothing ran that was not approved, and nothing twice: by the events alone, without Baton's own verifier.
-fn expect_accounted(events: &[Value]) {
+pub(crate) fn expect_accounted(events: &[Value]) {
     let (mut intents, mut approved, mut blocked, mut started) =
         (BTreeMap::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for event in events {
@@ -484,4 +485,48 @@ fn an_auditor_may_be_stricter_than_the_verifier() {
     let end = home.conducted(&task, "blocked");
     assert!(text(&end["why"]).contains("the mock auditor says fail"), "{end}");
     assert_eq!(home.last(&task, "task.verified")["payload"]["verdict"], "fail");
+}
+
+#[test]
+fn parts_are_played_through_tools_as_well_as_in_text() {
+    let home = team("");
+    let task = home.guarded("by-tool edit good.txt complete done doubtful");
+    home.conducted(&task, "done");
+    let events = home.told(&home.guard_of(&task));
+    let count = |name: &str| events.iter().filter(|event| event["type"] == name).count();
+    let names =
+        ["proposal_created", "proposal_reviewed", "tool_intent_reviewed", "claim_issued", "claim_challenged"];
+    assert_eq!(names.map(count), [1, 1, 1, 2, 1]);
+    assert_eq!(home.refusals(&task), []);
+    expect_passes(&home, &home.guard_of(&task));
+}
+
+/// A model whose tools Baton runs.
+fn model(home: &Home, name: &str, server: &ModelServer) {
+    let base = server.base_url();
+    let how = "harness = \"llm\"\napi = \"openai\"\nmodel = \"fake-model\"";
+    configure(home, &format!("[agents.{name}]\n{how}\nbase_url = \"{base}\"\n"));
+}
+
+#[test]
+fn a_model_runs_no_tool_that_nobody_approved() {
+    let (home, server) = (team(""), ModelServer::start().unwrap());
+    model(&home, "gpt", &server);
+    let path = home.data().join("baton.toml");
+    let config = fs::read_to_string(&path).unwrap().replace("executor = \"bob\"", "executor = \"gpt\"");
+    fs::write(&path, config).unwrap();
+    let good = home.guarded("write good.txt fine");
+    home.conducted(&good, "needs_review");
+    assert_eq!(fs::read_to_string(home.work().join("good.txt")).unwrap(), "fine");
+    let events = home.told(&home.guard_of(&good));
+    expect_accounted(&events);
+    let intent = events.iter().find(|event| event["type"] == "tool_intent_signed").unwrap();
+    assert_eq!(intent["payload"]["tool_name"], "write_file");
+    expect_passes(&home, &home.guard_of(&good));
+    // What the critic blocks is not run, and nothing is left that could be claimed.
+    let bad = home.guarded("write forbidden.txt no");
+    let end = home.conducted(&bad, "blocked");
+    assert!(text(&end["why"]).contains("ran nothing"), "{end}");
+    assert!(!home.work().join("forbidden.txt").exists());
+    home.verifies();
 }

@@ -11,6 +11,8 @@ use baton_testkit::real_agents::{AGENTS, Installed};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
+use crate::conducted::expect_accounted;
+use crate::runs::configure;
 use crate::support::{Home, finish, until};
 
 /// A data directory whose configuration has one real agent.
@@ -156,5 +158,42 @@ fn baton_that_is_killed_leaves_no_real_agent_behind_and_begins_anew() {
         assert_eq!((code, &end["outcome"]), (Some(0), &"done".into()), "{}: {end}", tried.name);
         until("its process is gone", || kill_process_group(process, Signal::CONT).is_err());
         tried.home.run(&["verify"]).expect(0);
+    });
+}
+
+#[test]
+#[ignore = "needs real agents: make agents"]
+fn a_real_agent_executes_a_guarded_task_and_its_tools_wait_for_their_reviews() {
+    each(|tried| {
+        let home = &tried.home;
+        let exe = env!("CARGO_BIN_EXE_baton");
+        for name in ["ada", "cleo"] {
+            configure(
+                home,
+                &format!("[agents.{name}]\nharness = \"acp\"\ncommand = [{exe:?}, \"mock-agent\"]\n"),
+            );
+        }
+        configure(
+            home,
+            &format!("[team]\nplanner = \"ada\"\nexecutor = {:?}\ncritic = \"cleo\"\n", tried.name),
+        );
+        for (title, is_written) in [("write good.txt fine", true), ("write forbidden.txt no", false)] {
+            let task = home.guarded(title);
+            let (_, end) = tried.run(&["--task", &task]);
+            let events = home.told(&home.guard_of(&task));
+            let shown = home.run(&["trace", "show", &home.guard_of(&task)]).stdout;
+            expect_accounted(&events);
+            let file = home.work().join(title.split(' ').nth(1).unwrap());
+            assert_eq!(file.exists(), is_written, "{}: {end}\n{shown}", tried.name);
+            let verified = home.last(&task, "task.verified");
+            let state = if is_written { "completed" } else { "failed" };
+            assert_eq!(verified["payload"]["state"], state, "{}: {end}\n{shown}", tried.name);
+            if is_written {
+                assert_eq!(verified["payload"]["verdict"], "pass", "{}: {shown}", tried.name);
+                home.run(&["verify", &home.guard_of(&task)]).expect(0);
+            }
+            println!("{}: {title}: {state}", tried.name);
+        }
+        home.run(&["verify"]).expect(0);
     });
 }

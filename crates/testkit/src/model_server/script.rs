@@ -15,7 +15,7 @@
 //! | `cut N`, `reset N` | an answer that breaks off in the middle, a connection that is reset, N times (once) |
 //! | `hang` | nothing |
 //!
-//! After a tool's result the answer is `result: ` and its beginning. Anything else is said back.
+//! A player of guarded work that is asked for its claims claims that it is done. After a tool's result the answer is `result: ` and its beginning. Anything else is said back.
 
 use serde_json::{Value, json};
 
@@ -77,6 +77,10 @@ pub(super) fn decide(wire: Wire, request: &Value) -> (String, Reply) {
         return (String::new(), Reply::Text(format!("result: {start}")));
     }
     let said = messages.iter().rev().find(|message| message["role"] == "user").map(text).unwrap_or_default();
+    if said.lines().any(|line| line == "Asked for: claims") {
+        let claim = json!({"claim_text": "It is done, says the model.", "confidence": 0.8});
+        return (String::new(), Reply::Text(json!({"claims": [claim]}).to_string()));
+    }
     // Agents put their own words around a prompt.
     let is_known = |line: &&str| {
         let word = line.split(' ').next().unwrap_or_default();

@@ -9,15 +9,23 @@
 //! | `doubtful` | challenges every claim that revises none |
 //! | `mumble` | proposes only when it is told that what it said was no proposal |
 //! | `stubborn` | keeps a claim that is challenged |
+//! | `by-tool` | answers through Baton's tools |
 //! | `severe` | gives the verdict fail |
 
 use serde_json::{Value, json};
 
+/// How an answer is given.
+pub(super) enum Said {
+    Text(String),
+    /// Tools of the server that the client named, and what they are given.
+    ByTool(Vec<(&'static str, Value)>),
+}
+
 /// The answer to what is asked for; `None` where it is the work itself.
-pub(super) fn answer(asked: &str, told: &str) -> Option<String> {
+pub(super) fn answer(asked: &str, told: &str) -> Option<Said> {
     let has = |word: &str| told.contains(word);
     if asked == "a proposal" && has("mumble") && !has("was not taken") {
-        return Some("I shall think about it.".to_owned());
+        return Some(Said::Text("I shall think about it.".to_owned()));
     }
     let id = |after: &str| {
         let rest = asked.strip_prefix(after)?;
@@ -62,7 +70,25 @@ pub(super) fn answer(asked: &str, told: &str) -> Option<String> {
     } else {
         return None;
     };
-    Some(format!("Here it is:\n```json\n{answer}\n```\n"))
+    Some(match has("by-tool") {
+        true => Said::ByTool(calls(&answer)),
+        false => Said::Text(format!("Here it is:\n```json\n{answer}\n```\n")),
+    })
+}
+
+/// The calls of Baton's tools that say the same as an answer.
+fn calls(answer: &Value) -> Vec<(&'static str, Value)> {
+    let each = |name: &str, tool: &'static str| {
+        let all = answer[name].as_array().cloned().unwrap_or_else(|| vec![answer[name].clone()]);
+        all.into_iter().filter(|one| one.is_object()).map(move |one| (tool, one)).collect::<Vec<_>>()
+    };
+    let tools = [
+        ("proposal", "submit_proposal"),
+        ("review", "submit_review"),
+        ("claims", "submit_claim"),
+        ("challenges", "challenge_claim"),
+    ];
+    tools.into_iter().flat_map(|(name, tool)| each(name, tool)).collect()
 }
 
 fn proposal(told: &str) -> Value {

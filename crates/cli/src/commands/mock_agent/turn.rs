@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::Session;
+use super::part::{self, Said};
 use super::wire::Wire;
-use super::{Session, part};
 
 /// A prompt that is worked on.
 pub(super) struct Turn {
@@ -55,7 +56,16 @@ impl Turn {
 
     pub(super) fn run(&self, id: &Value) {
         if let Some(answer) = self.asked.as_deref().and_then(|asked| part::answer(asked, &self.whole)) {
-            self.say(&answer);
+            match answer {
+                Said::Text(text) => self.say(&text),
+                Said::ByTool(calls) => {
+                    for (tool, arguments) in calls {
+                        let said = self.call_tool(tool, &arguments);
+                        self.say(&format!("{tool}: {said:?}\n"));
+                    }
+                    self.say("{\"challenges\": []}");
+                }
+            }
             return self.wire.result(id, &json!({"stopReason": "end_turn", "usage": {"totalTokens": 10}}));
         }
         let words: Vec<&str> = self.text.split_whitespace().collect();
@@ -300,6 +310,14 @@ impl Turn {
         if answer.is_none() { Then::Stop("cancelled") } else { Then::GoOn }
     }
 
+    /// Calls a tool of the first server that it was given.
+    fn call_tool(&self, tool: &str, arguments: &Value) -> Result<String, String> {
+        match self.session.servers.first() {
+            None => Err("no tool server was given".to_owned()),
+            Some(server) => server.call(tool, arguments),
+        }
+    }
+
     /// Reports through the first tool server that it was given, as an agent with that tool would.
     fn complete(&self, outcome: &str) -> Then {
         let report = json!({
@@ -307,11 +325,7 @@ impl Turn {
             "summary": "Done by the mock agent.",
             "tests": {"total": 1, "passed": 1, "failed": 0},
         });
-        let told = match self.session.servers.first() {
-            None => Err("no tool server was given".to_owned()),
-            Some(server) => server.call("report_completion", &report),
-        };
-        match told {
+        match self.call_tool("report_completion", &report) {
             Ok(answer) => {
                 self.say(&format!("reported: {answer} "));
                 Then::GoOn
