@@ -8,7 +8,7 @@ use baton_core::{AgentName, duration};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::config::Settings;
+use crate::config::{Harness, Settings};
 use crate::context::Context;
 use crate::error::Code;
 use crate::exit::Exit;
@@ -19,8 +19,15 @@ use baton_runtime::conduct::TeamNames;
 
 pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
     let layout = ctx.layout()?;
-    let Settings { team, policy, .. } = ctx.settings(Some(layout.root()))?;
-    let problems = team.problems(&policy.rules);
+    let Settings { team, policy, agents, .. } = ctx.settings(Some(layout.root()))?;
+    let mut problems = team.problems(&policy.rules);
+    let executor = team.executor.as_ref().and_then(|name| agents.get(name));
+    if executor.is_some_and(|agent| matches!(agent.harness, Harness::Exec { .. })) {
+        problems.push(
+            "team.executor: expected an agent of the harness acp or llm, got exec: its tools run before anybody is asked"
+                .to_owned(),
+        );
+    }
     let exit = if problems.is_empty() { Exit::Ok } else { Code::Config.exit() };
     if ui.json {
         ui.object(&json!({

@@ -129,6 +129,16 @@ impl Gate {
         }
     }
 
+    /// Whether a tool waits for a review, as far as its name tells.
+    fn needs_review(&self, tool: &str) -> bool {
+        let Ok(standing) = self.scene.look() else { return true };
+        let (run, policy) = (&standing.run, standing.run.policy());
+        let is_foreseen = run
+            .approved()
+            .is_some_and(|proposed| proposed.proposal.required_tools.iter().any(|known| known == tool));
+        policy.needs_review(tool, policy.class_of(tool), is_foreseen)
+    }
+
     /// Records that a tool begins. After this it may run, and not before.
     fn begin(&self, id: &Token, tool: &str, input: ArtifactRef) -> Result<Entry, String> {
         let standing = self.scene.look().map_err(|error| error.to_string())?;
@@ -170,16 +180,19 @@ impl ToolGate for Gate {
         self.begin(&id, &wish.tool, input)
     }
 
-    fn observe(&self, wish: &Wish) -> Result<Entry, String> {
+    fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
         if is_own_tool(&wish.tool) {
-            return Ok(Entry(None));
+            return Ok(Some(Entry(None)));
+        }
+        if !has_ended && self.needs_review(&wish.tool) {
+            return Ok(None);
         }
         let entered = self.intend(wish, None).and_then(|(id, input)| self.begin(&id, &wish.tool, input));
         if let Err(why) = &entered {
             let text = format!("{} ran {} without being allowed to: {why}", self.team.executor, wish.tool);
             self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         }
-        entered
+        entered.map(Some)
     }
 
     fn leave(&self, entry: Entry, gave: &Gave) {
@@ -258,11 +271,15 @@ pub(super) struct Onlooker {
 }
 
 impl ToolGate for Onlooker {
-    fn enter(&self, wish: &Wish, _stop: &AtomicBool) -> Result<Entry, String> {
-        self.observe(wish)
+    fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
+        match self.enter(wish, &AtomicBool::new(false)) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(_) if !has_ended => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
-    fn observe(&self, wish: &Wish) -> Result<Entry, String> {
+    fn enter(&self, wish: &Wish, _stop: &AtomicBool) -> Result<Entry, String> {
         let standing: Standing = self.scene.look().map_err(|error| error.to_string())?;
         if is_own_tool(&wish.tool) || !standing.run.policy().changes_something(&wish.tool) {
             return Ok(Entry(None));

@@ -20,7 +20,7 @@ use super::{Halt, Own, Playing, cite, done, evidence_of, give_up, own_player, pr
 use crate::harness::AgentSpec;
 use crate::limits::{
     GUARD_AUDITS_MAX, GUARD_CORRECTIONS_MAX, GUARD_LOOK, GUARD_PROPOSALS_MAX, GUARD_ROUNDS_MAX,
-    GUARD_TURNS_MAX,
+    GUARD_TURNS_MAX, SETTLE,
 };
 use crate::session::{Ask, Gave};
 use crate::work::{Attempt, Crew, Outcome, Pulse, RunEnd, Watched};
@@ -45,6 +45,8 @@ pub(crate) struct Conductor<'a> {
     /// What somebody was told to do, so that it is told once.
     told: BTreeSet<Token>,
     tokens: Tokens,
+    /// Whether the executor had a session.
+    pub(super) has_executor: bool,
     /// Whether the run has failed, and nothing is left but to say so.
     has_failed: bool,
 }
@@ -77,6 +79,7 @@ impl<'a> Conductor<'a> {
             rounds: 0,
             told: BTreeSet::new(),
             tokens: Tokens::default(),
+            has_executor: false,
             has_failed: false,
         }
     }
@@ -387,9 +390,21 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Nobody knows how it ended: it did not end well.
+    /// Nobody waits for it any more. What still runs ends with the executor's session, and says how; of what does not, nobody knows it.
     fn settle(&mut self, id: &Token) -> Result<(), Halt> {
-        let failed = Some("Baton ended while it ran; nobody knows how it ended".to_owned());
+        if self.players.contains_key(&Role::Executor) {
+            self.dismiss(Role::Executor, || Ask::Finish);
+            let until = std::time::Instant::now() + SETTLE;
+            let is_open =
+                |standing: &Standing| standing.run.intent(id).is_some_and(|known| known.ended.is_none());
+            while is_open(&self.stage.scene.look()?) && std::time::Instant::now() < until {
+                self.stage.scene.wait(GUARD_LOOK);
+            }
+            if !is_open(&self.stage.scene.look()?) {
+                return Ok(());
+            }
+        }
+        let failed = Some("it was cut short, and nobody knows how it ended".to_owned());
         Ok(settle(&self.stage.scene, &self.stage.team, id, &Gave { failed, ..Gave::default() })?)
     }
 
@@ -403,7 +418,14 @@ impl<'a> Conductor<'a> {
         let takes_mcp = self.crew.broker().agents().get(&executor).is_some_and(AgentSpec::takes_mcp);
         let asked = prompt::execute(&self.task_text()?, standing, takes_mcp);
         let mut meanwhile = |this: &mut Self| this.judge_intents();
-        self.turn(Role::Executor, asked, &mut meanwhile)?;
+        match self.turn(Role::Executor, asked, &mut meanwhile) {
+            Ok(_) => {}
+            // Whoever reports and leaves has said what there is to say.
+            Err(Halt::Player(Watched::Gone, _)) if self.reported()?.is_some() => {
+                self.players.remove(&Role::Executor);
+            }
+            Err(halt) => return Err(halt),
+        }
         if takes_mcp && self.reported()?.is_none() && self.stage.scene.look()?.run.claims().next().is_none() {
             self.turn(Role::Executor, prompt::remind(), &mut meanwhile)?;
         }

@@ -41,7 +41,9 @@ impl Conductor<'_> {
             _ => Arc::new(Onlooker { scene, agent: agent.clone(), role }),
         };
         let is_executor = role == Role::Executor;
-        let id = if is_executor { self.attempt.session() } else { self.crew.broker().new_id() };
+        // The lease names the first session of the executor; another one follows only where that is gone.
+        let is_first = is_executor && !std::mem::replace(&mut self.has_executor, true);
+        let id = if is_first { self.attempt.session() } else { self.crew.broker().new_id() };
         let begin = Begin {
             agent: agent.clone(),
             cwd: self.dir.clone(),

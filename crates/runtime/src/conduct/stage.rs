@@ -32,7 +32,7 @@ struct Heard {
     kept: Vec<Token>,
     /// What an auditor that is an agent says of the verification.
     verdict: Option<(Outcome, String)>,
-    /// How often each of them has answered, whatever came of it.
+    /// How many answers of each of them were taken.
     answers: BTreeMap<Role, u64>,
 }
 
@@ -94,8 +94,15 @@ impl Stage {
 
     /// Takes an answer of a player: reads it, says it in the run, and tells what came of it.
     pub(super) fn take(&self, role: Role, answer: &Map<String, Value>) -> Result<String, NotTaken> {
+        let taken = self.take_unless_unfit(role, answer);
+        if taken.is_ok() {
+            *self.heard().answers.entry(role).or_default() += 1;
+        }
+        taken
+    }
+
+    fn take_unless_unfit(&self, role: Role, answer: &Map<String, Value>) -> Result<String, NotTaken> {
         let standing = self.scene.look().map_err(NotTaken::Fault)?;
-        *self.heard().answers.entry(role).or_default() += 1;
         let reply = match Reply::read(answer, &standing.run) {
             Ok(reply) => reply,
             Err(error) => {

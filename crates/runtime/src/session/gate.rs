@@ -2,7 +2,7 @@
 //!
 //! [`ToolGate`] is who decides; [`Gating`] is what the session's own thread keeps of calls that an agent runs by itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,8 +48,9 @@ pub trait ToolGate: Send + Sync + std::fmt::Debug {
     /// Waits until the tool may run, or says why it may not. `stop` ends the waiting.
     fn enter(&self, wish: &Wish, stop: &AtomicBool) -> Result<Entry, String>;
 
-    /// The same for a tool that runs already: nobody is waited for.
-    fn observe(&self, wish: &Wish) -> Result<Entry, String>;
+    /// The same for a tool that the agent says it runs already: nobody is waited for. As long as it has not ended, one that needs a review may still be
+    /// asked for, and is let be; agents say that a tool runs and ask for it then.
+    fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String>;
 
     /// Takes what came of it.
     fn leave(&self, entry: Entry, gave: &Gave);
@@ -62,8 +63,6 @@ pub(super) struct Gating {
     told: BTreeMap<String, (String, Value)>,
     /// Calls that were let through and have not ended.
     entered: BTreeMap<String, Entry>,
-    /// Calls that nobody let through.
-    refused: BTreeSet<String>,
     /// Ends waiting for an answer when nobody waits for it any more.
     stop: Arc<AtomicBool>,
 }
@@ -116,7 +115,6 @@ impl Running {
             }
             Err(why) => {
                 self.stream_event("status", &serde_json::json!({"message": why}));
-                self.gating.refused.insert(call);
                 Answer::Deny
             }
         };
@@ -135,15 +133,16 @@ impl Running {
         let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
         let has_ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
         if runs && !self.gating.entered.contains_key(call) {
-            // What was denied is told to have failed, and did not run.
-            let is_denied = self.gating.refused.contains(call) && seen.progress == Some(Progress::SaysNo);
+            // What was denied, or what could not even be asked for, is told to have failed, and did not run.
+            let is_undone = seen.progress == Some(Progress::SaysNo);
             let was_seen = self.machine.run_of(call).is_some_and(|run| run.status.is_terminal());
-            if is_denied || was_seen {
+            if is_undone || was_seen {
                 return;
             }
             let (tool, input) = self.gating.told.get(call).cloned().unwrap_or_default();
-            match gate.observe(&Wish { tool, input, why: String::new() }) {
-                Ok(entry) => drop(self.gating.entered.insert(call.clone(), entry)),
+            match gate.observe(&Wish { tool, input, why: String::new() }, has_ended) {
+                Ok(Some(entry)) => drop(self.gating.entered.insert(call.clone(), entry)),
+                Ok(None) => return,
                 Err(why) => {
                     let message = format!("the agent ran a tool that nobody had allowed: {why}");
                     self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));

@@ -356,7 +356,9 @@ impl Attempt {
         }
         let report = crew.engine.look(|board| {
             let task = board.get(&self.bound.task)?;
-            task.said.report.as_ref().map(|report| (report.outcome, report.reason.clone()))
+            // A report alone ends no guarded run.
+            let report = task.said.report.as_ref().filter(|_| task.guard.is_none());
+            report.map(|report| (report.outcome, report.reason.clone()))
         });
         let report = report.ok().flatten();
         let (ending, outcome, why) = match watched {
