@@ -122,6 +122,12 @@ impl Guarding {
     ) -> Result<Signer, NoKey> {
         let registered = match registry::agent_key(journal, agent)? {
             Some(registered) => registered,
+            // A person ended it, and gives it another one, or does not.
+            None if registry::agent_keys(journal)?.iter().any(|key| key.agent == *agent) => {
+                return Err(NoKey::NotFor(format!(
+                    "the key of {agent} was revoked: baton agent key {agent} --role {role}"
+                )));
+            }
             None => {
                 let secret = self.keys.create()?;
                 match registry::bind(journal, ledger_key, agent, secret.public(), &roles_of(team, agent)) {

@@ -1,5 +1,7 @@
 //! Decisions one after the other on a board that lives in the test: what an agent may not do for itself, and what becomes of sessions.
 
+mod guarded;
+
 use serde_json::{Value, json};
 
 use super::*;
