@@ -17,6 +17,10 @@ mod concurrency;
 #[cfg(test)]
 mod conducted;
 #[cfg(test)]
+mod conducted_kills;
+#[cfg(test)]
+mod conducted_limits;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod deaths;
