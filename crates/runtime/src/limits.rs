@@ -373,3 +373,9 @@ pub const GUARD_TEXT_BYTES_MAX: usize = 256 << 10;
 /// How much evidence a critic is shown in one prompt, and of one artifact.
 pub const GUARD_SHOWN_BYTES_MAX: usize = 64 << 10;
 pub const GUARD_SHOWN_EACH_BYTES: usize = 8 << 10;
+
+/// How long a tool of a guarded run waits for its review before it is denied: a week, which no run takes.
+pub const GATED_PERMISSION_MS: i64 = 7 * 86_400_000;
+
+/// How often somebody may be refused something in one run before that ends it.
+pub const GUARD_REFUSALS_MAX: usize = 200;

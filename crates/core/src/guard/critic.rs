@@ -4,6 +4,28 @@ use super::policy::Policy;
 use super::run::{Claimed, Intended, Proposed, Run};
 use super::step::{Challenge, IntentReview, ProposalReview};
 use super::words::{Answer, Review, Risk};
+use crate::limits::GUARD_TEXT_CHARS_MAX;
+
+/// The tools that Baton itself offers to agents, by the names that its server gives them.
+pub const OWN_TOOLS: [&str; 17] = [
+    "get_task",
+    "list_ready",
+    "claim_task",
+    "heartbeat",
+    "report_progress",
+    "report_completion",
+    "request_handoff",
+    "answer_handoff",
+    "create_task",
+    "ask_human",
+    "submit_proposal",
+    "submit_review",
+    "declare_intent",
+    "submit_claim",
+    "challenge_claim",
+    "finish_phase",
+    "verify_trace",
+];
 
 impl Policy {
     /// The class of a tool as far as the policy or its name tells; an executor may say worse.
@@ -24,6 +46,7 @@ impl Run {
         let (high, others): (Vec<_>, Vec<_>) =
             tools.iter().partition(|tool| self.policy.class_of(tool) == Risk::High);
         let names = |tools: &[&String]| tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>().join(", ");
+        let short = |text: String| text.chars().take(GUARD_TEXT_CHARS_MAX).collect::<String>();
         let (status, conditions, rationale) = match (high.is_empty(), others.is_empty()) {
             (true, _) => (Review::Approved, vec![], "no tool that it needs is of class high".to_owned()),
             (false, false) => {
@@ -38,7 +61,13 @@ impl Run {
         };
         let risk = tools.iter().map(|tool| self.policy.class_of(tool)).max().unwrap_or(Risk::Low);
         let proposal_id = proposed.proposal.proposal_id.clone();
-        ProposalReview { proposal_id, status, conditions, risk: risk.to_string(), rationale }
+        ProposalReview {
+            proposal_id,
+            status,
+            conditions,
+            risk: risk.to_string(),
+            rationale: short(rationale),
+        }
     }
 
     /// What the rules say of an intent: what the proposal foresees is let through below the highest class.

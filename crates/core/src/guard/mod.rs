@@ -16,6 +16,7 @@ mod step;
 mod tests;
 mod words;
 
+pub use critic::OWN_TOOLS;
 pub use next::{Known, Next};
 pub use policy::{Budgets, Policy};
 pub use reply::{Declared, Reply};

@@ -81,6 +81,7 @@ impl Policy {
         self.risk(tool, said) >= self.risk_threshold || !is_foreseen && self.changes_something(tool)
     }
 
+    /// Whether a tool may change something, as far as its name tells.
     pub fn changes_something(&self, tool: &str) -> bool {
         !self.read_only.iter().any(|known| known == tool)
     }

@@ -76,7 +76,7 @@ impl Fields<'_> {
         read.ok_or_else(|| self.refuse(field, format!("an array of at most {most} {of}")))
     }
 
-    pub(super) fn texts(self, field: &'static str) -> Read<Vec<String>> {
+    fn texts(self, field: &'static str) -> Read<Vec<String>> {
         let read = |text: &str| (!text.trim().is_empty() && is_within(text)).then(|| text.to_owned());
         self.list(field, GUARD_ITEMS_MAX, "texts", read)
     }

@@ -48,21 +48,20 @@ const KINDS: [&str; 7] = ["proposal", "review", "intent", "claims", "challenges"
 impl Reply {
     /// The last object of a text that can be an answer; around it may stand anything.
     pub fn find(text: &str) -> Option<Map<String, Value>> {
-        let (mut found, mut at, mut tries) = (None, 0, 0);
-        while let Some(start) = text[at..].find('{').map(|i| at + i) {
-            tries += 1;
-            if tries > GUARD_REPLY_TRIES_MAX {
-                break;
+        // The last of them: what stands before may be code.
+        let begins: Vec<usize> = text.match_indices('{').map(|(at, _)| at).collect();
+        let skipped = begins.len().saturating_sub(GUARD_REPLY_TRIES_MAX);
+        let (mut found, mut at) = (None, 0);
+        for &start in &begins[skipped..] {
+            if start < at {
+                continue;
             }
             let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-            match values.next() {
-                Some(Ok(Value::Object(object))) => {
-                    at = start + values.byte_offset();
-                    if KINDS.iter().any(|kind| object.contains_key(*kind)) {
-                        found = Some(object);
-                    }
+            if let Some(Ok(Value::Object(object))) = values.next() {
+                at = start + values.byte_offset();
+                if KINDS.iter().any(|kind| object.contains_key(*kind)) {
+                    found = Some(object);
                 }
-                _ => at = start + 1,
             }
         }
         found

@@ -125,7 +125,9 @@ impl Task {
             }
             TaskEvent::LeaseAcquired(acquired) => {
                 self.fence = acquired.fence;
-                self.said = Said::default();
+                // What was reported of a guarded run stays as long as the run is open.
+                let report = self.said.report.take().filter(|_| self.guard.is_some());
+                self.said = Said { report, ..Said::default() };
                 self.lease = Some(Lease {
                     agent: acquired.agent.clone(),
                     run: acquired.run_id,

@@ -73,7 +73,8 @@ impl Scene {
             (None, Verdict::PassWithWarnings) => (Outcome::Warnings, None),
             (None, Verdict::Fail | Verdict::Unknown) => (Outcome::Fail, found),
         };
-        let bytes = canonical::to_bytes(&report.to_json()).unwrap_or_default();
+        let json = report.to_json();
+        let bytes = canonical::to_bytes(&json).unwrap_or_else(|_| json.to_string().into_bytes());
         Ok(Verified { head: standing.head, status, report: bytes, why })
     }
 

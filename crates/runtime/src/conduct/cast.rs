@@ -44,6 +44,12 @@ impl TeamNames {
             );
         }
         let kind = if self.critic.is_some() { Critic::Agent } else { Critic::Rules };
+        if self.critic.is_some() && !policy.critics.contains(&Critic::Agent) {
+            found.push(
+                "team.critic: expected nobody where policy.critics does not name agent: its reviews would not count"
+                    .to_owned(),
+            );
+        }
         if !policy.critics.contains(&kind) && !policy.critics.contains(&Critic::Person) {
             found.push(format!("policy.critics: expected {kind} or person among them: nobody may review"));
         }

@@ -1,15 +1,18 @@
 //! The gate between an executor and its tools: an intent is signed, reviewed where it must be, and begun in the ledger before the tool runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::event::ArtifactRef;
-use baton_core::guard::{Answer, Declared, Execution, Intended, Intent, Run, State, Step, Team};
+use baton_core::guard::{Answer, Declared, Execution, Intended, Intent, Rule, Run, State, Step, Team};
 use baton_core::ids::{AgentName, Digest, Token};
 use baton_core::{Role, limits};
 
-use super::scene::{Scene, Standing, Unsaid, normalized};
-use crate::limits::GUARD_LOOK;
+use super::onlooker::{is_own_tool, name_of};
+use super::scene::{Scene, Unsaid, normalized};
+use crate::engine::Fault;
+use crate::limits::{GUARD_LOOK, GUARD_REFUSALS_MAX};
 use crate::session::{Entry, Gave, ToolGate, Wish};
 
 /// What an executor's tools go through.
@@ -19,17 +22,24 @@ pub(super) struct Gate {
     pub(super) team: Team,
     /// What the agent did without being allowed to.
     violation: Mutex<Option<String>>,
-    /// Held by whoever signs an intent, so that two calls do not take the same name.
-    signing: Mutex<()>,
+    /// Held by whoever signs an intent, so that two calls do not take the same name; and the intents that calls wait with.
+    signing: Mutex<BTreeSet<Token>>,
+    /// Calls that wait for a review.
+    waiting: AtomicUsize,
 }
 
 impl Gate {
     pub(super) fn new(scene: Arc<Scene>, team: Team) -> Arc<Gate> {
-        Arc::new(Gate { scene, team, violation: Mutex::default(), signing: Mutex::default() })
+        let (violation, signing, waiting) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Gate { scene, team, violation, signing, waiting })
     }
 
+    /// Why the run cannot go on: what the agent did without being allowed to, or that it tries again and again.
     pub(super) fn violation(&self) -> Option<String> {
-        self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let refused = self.scene.refusals();
+        let insists = || format!("{refused} attempts were refused, which is enough");
+        violation.or_else(|| (refused >= GUARD_REFUSALS_MAX).then(insists))
     }
 
     fn executor(&self) -> (&AgentName, Role) {
@@ -37,27 +47,41 @@ impl Gate {
     }
 
     /// Signs an intent for a tool, or takes the one that was declared for it. Gives its id and the stored input.
-    fn intend(&self, wish: &Wish, declared: Option<&Declared>) -> Result<(Token, ArtifactRef), String> {
+    fn intend(&self, wish: &Wish, declared: Option<&Declared>) -> Result<(Token, ArtifactRef), Held> {
         let bytes = normalized(&wish.input);
-        let fault = |error: &dyn std::fmt::Display| format!("it cannot be recorded: {error}");
-        let input =
-            self.scene.store(&bytes, "application/json", "input.json").map_err(|error| fault(&error))?;
-        let _one = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = self.scene.look().map_err(|error| fault(&error))?;
+        let input = self.scene.store(&bytes, "application/json", "input.json")?;
+        let mut waiting = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = self.scene.look()?;
         let run = &standing.run;
+        let tool = name_of(run.policy(), wish);
+        let approved = run.approved();
         if declared.is_none()
-            && let Some(known) = run.intents().find(|known| is_declared(known, &wish.tool, &input.sha256))
+            && let Some(known) = run.intents().find(|known| {
+                let is_current =
+                    approved.is_some_and(|now| now.proposal.proposal_id == known.intent.proposal_id);
+                is_current
+                    && is_declared(known, &tool, &input.sha256)
+                    && !waiting.contains(&known.intent.intent_id)
+            })
         {
-            return Ok((known.intent.intent_id.clone(), input));
+            let id = known.intent.intent_id.clone();
+            waiting.insert(id.clone());
+            return Ok((id, input));
         }
-        let Some(proposed) = run.approved() else { return Err("no proposal is approved".to_owned()) };
-        let class = run.policy().class_of(&wish.tool);
+        let Some(proposed) = approved else {
+            return Err(self.held(
+                &format!("intent to run {tool}"),
+                Rule::ProposalApproved,
+                "no proposal is approved",
+            ));
+        };
+        let class = run.policy().class_of(&tool);
         let why = declared.map_or(wish.why.as_str(), |declared| declared.justification.as_str());
         let why = if why.trim().is_empty() { "the executor calls it" } else { why };
         let intent = Intent {
             intent_id: run.fresh("i", 0),
             proposal_id: proposed.proposal.proposal_id.clone(),
-            tool_name: wish.tool.clone(),
+            tool_name: tool.clone(),
             normalized_input_hash: input.sha256,
             risk_class: declared
                 .and_then(|declared| declared.risk_class)
@@ -65,17 +89,15 @@ impl Gate {
             justification: why.chars().take(limits::GUARD_TEXT_CHARS_MAX).collect(),
             retry_of: declared
                 .and_then(|declared| declared.retry_of.clone())
-                .or_else(|| taken_back(run, &wish.tool)),
+                .or_else(|| taken_back(run, &tool)),
         };
         let id = intent.intent_id.clone();
-        let said = self.scene.say(
-            &self.team,
-            self.executor(),
-            &Step::Intended(intent),
-            std::slice::from_ref(&input),
-            standing.head,
-        );
-        said.map_err(|unsaid| self.refused(&format!("intent to run {}", wish.tool), unsaid))?;
+        let (step, cited) = (Step::Intended(intent), std::slice::from_ref(&input));
+        let said = self.scene.say(&self.team, self.executor(), &step, cited, standing.head);
+        said.map_err(|unsaid| self.unsaid(&format!("intent to run {tool}"), unsaid))?;
+        if declared.is_none() {
+            waiting.insert(id.clone());
+        }
         Ok((id, input))
     }
 
@@ -83,65 +105,63 @@ impl Gate {
     pub(super) fn declare(&self, declared: &Declared) -> Result<String, String> {
         let wish = Wish {
             tool: declared.tool_name.clone(),
+            kind: None,
             input: declared.input.clone(),
             why: declared.justification.clone(),
         };
-        let (id, _) = self.intend(&wish, Some(declared))?;
+        let (id, _) = self.intend(&wish, Some(declared)).map_err(|held| held.why)?;
         let standing = self.scene.look().map_err(|error| error.to_string())?;
         let waits = standing.run.intent(&id).is_some_and(|intended| intended.is_risky);
-        let then = if waits {
-            "it waits for a review, which the call itself waits for too"
-        } else {
-            "call the tool now"
+        let then = match waits {
+            true => "it waits for a review, which the call itself waits for too",
+            false => "call the tool now",
         };
         Ok(format!("intent {id} is signed; {then}"))
     }
 
     /// Waits for the review of an intent that needs one.
-    fn wait_for_review(&self, id: &Token, stop: &AtomicBool) -> Result<(), String> {
+    fn wait_for_review(&self, id: &Token, stop: &AtomicBool) -> Result<(), Held> {
         loop {
-            let standing = self.scene.look().map_err(|error| error.to_string())?;
-            let Some(intended) = standing.run.intent(id) else { return Err(format!("{id} is gone")) };
+            let standing = self.scene.look()?;
+            let Some(intended) = standing.run.intent(id) else {
+                return Err(Held::by(format!("{id} is gone")));
+            };
+            let what = || format!("{} ({id})", intended.intent.tool_name);
             match intended.answer {
                 Some((Answer::Approved, _)) => return Ok(()),
                 Some((Answer::Blocked, _)) => {
                     let why = standing.aside.words.get(id).cloned().unwrap_or_default();
-                    self.scene.note_refused(
-                        &self.team.executor,
-                        &format!("{} ({id})", intended.intent.tool_name),
-                        Some(baton_core::guard::Rule::IntentBlocked),
-                        &why,
-                    );
-                    return Err(format!(
+                    self.scene.note_refused(&self.team.executor, &what(), Some(Rule::IntentBlocked), &why);
+                    return Err(Held::by(format!(
                         "{id} was blocked: {why}. What was blocked stays blocked: do it in another way, or not at all"
-                    ));
+                    )));
                 }
                 None if !intended.is_risky => return Ok(()),
                 None => {}
             }
             if standing.run.state().is_end() || standing.run.is_final() || standing.is_closed {
-                return Err("the run has ended".to_owned());
+                return Err(self.held(&what(), Rule::AfterFinal, "the run has ended"));
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(format!("nobody waits for the review of {id} any more"));
+                return Err(Held::by(format!("nobody waits for the review of {id} any more")));
             }
             self.scene.wait(GUARD_LOOK);
         }
     }
 
-    /// Whether a tool waits for a review, as far as its name tells.
-    fn needs_review(&self, tool: &str) -> bool {
+    /// Whether a tool waits for a review, as far as its name and its kind tell.
+    fn needs_review(&self, wish: &Wish) -> bool {
         let Ok(standing) = self.scene.look() else { return true };
         let (run, policy) = (&standing.run, standing.run.policy());
-        let is_foreseen = run
-            .approved()
-            .is_some_and(|proposed| proposed.proposal.required_tools.iter().any(|known| known == tool));
-        policy.needs_review(tool, policy.class_of(tool), is_foreseen)
+        let tool = name_of(policy, wish);
+        let is_foreseen =
+            run.approved().is_some_and(|proposed| proposed.proposal.required_tools.contains(&tool));
+        policy.needs_review(&tool, policy.class_of(&tool), is_foreseen)
     }
 
     /// Records that a tool begins. After this it may run, and not before.
-    fn begin(&self, id: &Token, tool: &str, input: ArtifactRef) -> Result<Entry, String> {
-        let standing = self.scene.look().map_err(|error| error.to_string())?;
+    fn begin(&self, id: &Token, tool: &str, input: ArtifactRef) -> Result<Entry, Held> {
+        let standing = self.scene.look()?;
         let execution = Execution {
             intent_id: id.clone(),
             artifacts: vec![input.sha256],
@@ -151,48 +171,90 @@ impl Gate {
         let step = Step::Started(execution);
         match self.scene.say(&self.team, self.executor(), &step, &[input], standing.head) {
             Ok(()) => Ok(Entry(Some(id.clone()))),
-            Err(unsaid) => Err(self.refused(&format!("running {tool} ({id})"), unsaid)),
+            Err(unsaid) => Err(self.unsaid(&format!("running {tool} ({id})"), unsaid)),
         }
     }
 
-    /// What the agent is told of something that was not let through, which is recorded where a rule forbids it.
-    fn refused(&self, what: &str, unsaid: Unsaid) -> String {
-        match unsaid {
-            Unsaid::Forbidden { rule, why } => {
-                self.scene.note_refused(&self.team.executor, what, rule, &why);
-                why
-            }
-            Unsaid::HeadMoved => "the run went on meanwhile".to_owned(),
-            Unsaid::KeyElsewhere => "the executor's key is not on this machine".to_owned(),
-            Unsaid::Closed => "the run has ended".to_owned(),
-            Unsaid::Fault(fault) => format!("it cannot be recorded: {fault}"),
+    /// What a rule forbids; recorded.
+    fn held(&self, what: &str, rule: Rule, why: &str) -> Held {
+        self.scene.note_refused(&self.team.executor, what, Some(rule), why);
+        Held { why: why.to_owned(), is_forbidden: true }
+    }
+
+    /// What was not let through, and is recorded where a rule forbids it.
+    fn unsaid(&self, what: &str, unsaid: Unsaid) -> Held {
+        let (why, rule, is_forbidden) = match unsaid {
+            Unsaid::Forbidden { rule, why } => (why, rule, true),
+            Unsaid::HeadMoved => ("the run went on meanwhile".to_owned(), None, false),
+            Unsaid::KeyElsewhere => ("the executor's key is not on this machine".to_owned(), None, true),
+            Unsaid::Closed => ("the run has ended".to_owned(), Some(Rule::AfterAudit), true),
+            Unsaid::Fault(fault) => (format!("it cannot be recorded: {fault}"), None, false),
+        };
+        if is_forbidden {
+            self.scene.note_refused(&self.team.executor, what, rule, &why);
         }
+        Held { why, is_forbidden }
+    }
+
+    fn forget(&self, id: &Token) {
+        self.signing.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// Why a tool does not run.
+#[derive(Debug)]
+struct Held {
+    why: String,
+    /// Whether it may not, or only cannot be recorded now.
+    is_forbidden: bool,
+}
+
+impl Held {
+    fn by(why: String) -> Held {
+        Held { why, is_forbidden: true }
+    }
+}
+
+impl From<Fault> for Held {
+    fn from(fault: Fault) -> Self {
+        Held { why: format!("it cannot be recorded: {fault}"), is_forbidden: false }
     }
 }
 
 impl ToolGate for Gate {
     fn enter(&self, wish: &Wish, stop: &AtomicBool) -> Result<Entry, String> {
-        if is_own_tool(&wish.tool) {
+        if is_own_tool(wish) {
             return Ok(Entry(None));
         }
-        let (id, input) = self.intend(wish, None)?;
-        self.wait_for_review(&id, stop)?;
-        self.begin(&id, &wish.tool, input)
+        let (id, input) = self.intend(wish, None).map_err(|held| held.why)?;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let entered = self.wait_for_review(&id, stop).and_then(|()| self.begin(&id, &wish.tool, input));
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.forget(&id);
+        entered.map_err(|held| held.why)
     }
 
     fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
-        if is_own_tool(&wish.tool) {
+        if is_own_tool(wish) {
             return Ok(Some(Entry(None)));
         }
-        if !has_ended && self.needs_review(&wish.tool) {
+        if !has_ended && self.needs_review(wish) {
             return Ok(None);
         }
-        let entered = self.intend(wish, None).and_then(|(id, input)| self.begin(&id, &wish.tool, input));
-        if let Err(why) = &entered {
+        let begun = self.intend(wish, None).and_then(|(id, input)| {
+            let begun = self.begin(&id, &wish.tool, input);
+            self.forget(&id);
+            begun
+        });
+        if let Err(Held { why, is_forbidden: true }) = &begun {
             let text = format!("{} ran {} without being allowed to: {why}", self.team.executor, wish.tool);
             self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         }
-        entered.map(Some)
+        begun.map(Some).map_err(|held| held.why)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     fn leave(&self, entry: Entry, gave: &Gave) {
@@ -219,7 +281,11 @@ pub(super) fn settle(scene: &Scene, team: &Team, id: &Token, gave: &Gave) -> Res
         failure: gave.failed.clone(),
     };
     let step = if gave.failed.is_some() { Step::Failed(execution) } else { Step::Completed(execution) };
-    scene.say(team, (&team.executor, Role::Executor), &step, &[output], standing.head)
+    match scene.say(team, (&team.executor, Role::Executor), &step, &[output], standing.head) {
+        // Somebody else has said how it ended.
+        Err(Unsaid::Forbidden { rule: Some(Rule::RunOnce), .. }) => Ok(()),
+        said => said,
+    }
 }
 
 /// An intent that was signed for exactly this, and waits to be run.
@@ -239,57 +305,6 @@ fn taken_back(run: &Run, tool: &str) -> Option<Token> {
         known.intent.tool_name == tool && (is_blocked || known.has_failed) && !known.is_retried
     };
     run.intents().filter(is_over).max_by_key(|known| known.seq).map(|known| known.intent.intent_id.clone())
-}
-
-/// Baton's own tools, by which an agent reports: they are checked where they are taken.
-fn is_own_tool(tool: &str) -> bool {
-    const OWN: [&str; 14] = [
-        "get_task",
-        "heartbeat",
-        "report_progress",
-        "report_completion",
-        "request_handoff",
-        "answer_handoff",
-        "create_task",
-        "ask_human",
-        "verify_trace",
-        "submit_proposal",
-        "submit_review",
-        "declare_intent",
-        "submit_claim",
-        "challenge_claim",
-    ];
-    tool.contains("baton") && OWN.iter().any(|own| tool.contains(own))
-}
-
-/// The gate of whoever only looks: a planner, a critic, an auditor. What changes something is not theirs to run.
-#[derive(Debug)]
-pub(super) struct Onlooker {
-    pub(super) scene: Arc<Scene>,
-    pub(super) agent: AgentName,
-    pub(super) role: Role,
-}
-
-impl ToolGate for Onlooker {
-    fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
-        match self.enter(wish, &AtomicBool::new(false)) {
-            Ok(entry) => Ok(Some(entry)),
-            Err(_) if !has_ended => Ok(None),
-            Err(why) => Err(why),
-        }
-    }
-
-    fn enter(&self, wish: &Wish, _stop: &AtomicBool) -> Result<Entry, String> {
-        let standing: Standing = self.scene.look().map_err(|error| error.to_string())?;
-        if is_own_tool(&wish.tool) || !standing.run.policy().changes_something(&wish.tool) {
-            return Ok(Entry(None));
-        }
-        let why = format!("a {} changes nothing, and {} may", self.role, wish.tool);
-        self.scene.note_refused(&self.agent, &wish.tool, None, &why);
-        Err(why)
-    }
-
-    fn leave(&self, _entry: Entry, _gave: &Gave) {}
 }
 
 /// Whether work can still be begun in a run.

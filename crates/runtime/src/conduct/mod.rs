@@ -13,6 +13,7 @@
 mod audit;
 mod cast;
 mod gate;
+mod onlooker;
 mod play;
 mod player;
 mod prompt;
@@ -23,8 +24,9 @@ use std::sync::Arc;
 
 use baton_core::event::ArtifactRef;
 use baton_core::guard::{Outcome as Verdict, Run, State, Team};
-use baton_core::ids::{Digest, SessionId, Token};
+use baton_core::ids::{AgentName, Digest, SessionId, Token};
 use baton_core::limits::ARTIFACTS_MAX;
+use baton_core::session::SessionEndedData;
 use baton_core::task::decide::{Ending, GuardBegins, GuardEnded, SessionEnded};
 use baton_core::{Role, guard};
 use serde_json::{Map, Value};
@@ -32,6 +34,7 @@ use serde_json::{Map, Value};
 pub use cast::{Guarding, TeamNames};
 pub(crate) use play::Conductor;
 
+use self::cast::NoKey;
 use self::scene::{Scene, Standing, Unsaid};
 use self::stage::{NotTaken, Stage};
 use crate::engine::{Engine, Fault};
@@ -78,6 +81,24 @@ pub(crate) fn open(
     Ok(Playing(Stage::new(scene, team)))
 }
 
+/// Whether somebody's key is here, and for its part; made where there is none.
+pub(crate) fn expect_key(
+    engine: &Engine,
+    guarding: &Guarding,
+    team: &Team,
+    (agent, role): (&AgentName, Role),
+) -> Result<(), String> {
+    let ground = engine.ground();
+    match guarding.signer(&*ground.journal, &ground.ledger_key, team, (agent, role)) {
+        Ok(_) => Ok(()),
+        Err(NoKey::Elsewhere) => Err(format!(
+            "the key of {agent} is not on this machine, and Baton signs for the {role} what its tools do or what was verified"
+        )),
+        Err(NoKey::NotFor(why)) => Err(why),
+        Err(NoKey::Fault(fault)) => Err(fault.to_string()),
+    }
+}
+
 /// The team of a run that was begun.
 pub(crate) fn team_of(engine: &Engine, trace: baton_core::TraceId) -> Option<Team> {
     let lines = engine.ground().journal.read_trace(trace, 1, guard::RUN_BEGINS as usize).ok()?;
@@ -96,12 +117,27 @@ pub(crate) enum Halt {
     /// A person, the end of Baton, or the lease.
     Asked(Watched),
     /// A player failed: the attempt has, and another one goes on with the run.
-    Player(Watched, String),
+    Player(Box<Failed>),
     /// The run itself has failed: that is recorded as its end.
     Failed(String),
     /// Somebody else has ended the run.
     Over,
     Fault(Fault),
+}
+
+/// What became of a player.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    watched: Watched,
+    why: String,
+    /// How its session ended, where it has.
+    ended: Option<SessionEndedData>,
+}
+
+impl Halt {
+    fn player(watched: Watched, why: String) -> Halt {
+        Halt::Player(Box::new(Failed { watched, why, ended: None }))
+    }
 }
 
 impl<E: Into<Fault>> From<E> for Halt {

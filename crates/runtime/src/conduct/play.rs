@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::Role;
 use baton_core::guard::{
     Claim, Claimed, Disputes, FinalStatement, Known, Next, Outcome as Verdict, Reply, Step,
 };
 use baton_core::ids::Token;
+use baton_core::limits::GUARD_TEXT_CHARS_MAX;
 use baton_core::task::{Outcome as Reported, Papers, Task};
+use baton_core::{Role, Seen};
 
 use super::audit::Verified;
 use super::gate::{is_at_work, settle};
 use super::player::Player;
 use super::scene::{Standing, Unsaid};
 use super::stage::{NotTaken, Stage};
-use super::{Halt, Own, Playing, cite, done, evidence_of, give_up, own_player, prompt};
+use super::{Failed, Halt, Own, Playing, cite, done, evidence_of, give_up, own_player, prompt};
 use crate::harness::AgentSpec;
 use crate::limits::{
     GUARD_AUDITS_MAX, GUARD_CORRECTIONS_MAX, GUARD_LOOK, GUARD_PROPOSALS_MAX, GUARD_ROUNDS_MAX,
@@ -110,11 +111,17 @@ impl<'a> Conductor<'a> {
                 self.dismiss_all(how);
                 self.attempt.judge(self.crew, spec, watched, None)
             }
-            Err(Halt::Player(watched, why)) => {
+            Err(Halt::Player(failed)) => {
                 self.dismiss_all(|| Ask::Finish);
+                let Failed { watched, why, ended } = *failed;
                 self.crew.notice(format!("{}: {why}", self.attempt.bound().task));
-                match watched {
-                    Watched::Stopped => self.attempt.judge(self.crew, spec, watched, None),
+                match (&watched, ended) {
+                    // How its session ended says whether another attempt makes sense, and when.
+                    (_, Some(ended)) => RunEnd {
+                        why: Some(why),
+                        ..self.attempt.judge(self.crew, spec, watched, Some(&ended))
+                    },
+                    (Watched::Stopped, None) => self.attempt.judge(self.crew, spec, watched, None),
                     _ => self.failed(&why),
                 }
             }
@@ -140,7 +147,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn dismiss_all(&mut self, how: fn() -> Ask) {
-        // The executor last: nobody waits for a review whose critic is gone, because its own end settles that.
+        // The executor first: what it left running is settled before anybody else goes.
         for role in [Role::Executor, Role::Planner, Role::Critic, Role::Auditor] {
             self.dismiss(role, how);
         }
@@ -183,7 +190,9 @@ impl<'a> Conductor<'a> {
         Known {
             is_executing,
             has_report: self.is_through,
-            is_examined: claims().all(|claimed| self.examined.contains(&id(claimed))),
+            // What is challenged was looked at, by whoever did so.
+            is_examined: claims()
+                .all(|claimed| claimed.open_challenges > 0 || self.examined.contains(&id(claimed))),
             is_answered: self.rounds >= GUARD_ROUNDS_MAX
                 || claims()
                     .filter(|claimed| claimed.open_challenges > 0)
@@ -247,13 +256,13 @@ impl<'a> Conductor<'a> {
     fn ask_for(
         &mut self,
         role: Role,
-        asked: &[String],
+        (asked, shown): (&[String], Seen),
         is_there: &dyn Fn(&Standing, &Stage) -> bool,
     ) -> Result<(), Halt> {
         let mut blocks = asked.to_vec();
         for _ in 0..=GUARD_CORRECTIONS_MAX {
             let before = self.stage.answers(role);
-            let said = self.turn(role, blocks, &mut nothing)?;
+            let said = self.turn(role, (blocks, shown), &mut nothing)?;
             // Through a tool, or signed elsewhere.
             let standing = self.stage.scene.look()?;
             if is_there(&standing, &self.stage) || standing.is_closed || standing.run.state().is_end() {
@@ -276,7 +285,7 @@ impl<'a> Conductor<'a> {
         let agent = self.stage.agent(role);
         let why =
             format!("the {role} {agent} gave no answer that fits, after {GUARD_CORRECTIONS_MAX} corrections");
-        Err(Halt::Player(Watched::Gone, why))
+        Err(Halt::player(Watched::Gone, why))
     }
 
     fn propose(&mut self, standing: &Standing, instead_of: Option<&Token>) -> Result<(), Halt> {
@@ -294,9 +303,7 @@ impl<'a> Conductor<'a> {
         let failed: Vec<String> = failed.collect();
         let asked = prompt::propose(&self.task_text()?, &self.tools(), before, &failed);
         let known = standing.run.proposals().count();
-        self.ask_for(Role::Planner, &asked, &|now, _| now.run.proposals().count() > known)?;
-        // It has nothing more to do, unless it is asked for another one.
-        Ok(())
+        self.ask_for(Role::Planner, (&asked, standing.head), &|now, _| now.run.proposals().count() > known)
     }
 
     /// The names by which the executor's tools are known.
@@ -342,7 +349,7 @@ impl<'a> Conductor<'a> {
                 let is_there = move |now: &Standing, _: &Stage| {
                     now.run.proposal(&id).is_none_or(|proposed| proposed.reviews.len() > known)
                 };
-                self.ask_for(Role::Critic, &asked, &is_there)
+                self.ask_for(Role::Critic, (&asked, standing.head), &is_there)
             }
         }
     }
@@ -365,10 +372,17 @@ impl<'a> Conductor<'a> {
                 let is_there = move |now: &Standing, _: &Stage| {
                     now.run.intent(&id).is_none_or(|intended| intended.answer.is_some())
                 };
-                self.ask_for(Role::Critic, &asked, &is_there)?;
+                self.ask_for(Role::Critic, (&asked, standing.head), &is_there)?;
             }
         }
         Ok(())
+    }
+
+    /// Tells somebody something about the run, once.
+    pub(super) fn tell_once(&mut self, about: &str, what: &str) {
+        if about.parse().is_ok_and(|about| self.told.insert(about)) {
+            self.crew.notice(format!("{}: {what}", self.attempt.bound().task));
+        }
     }
 
     /// Says once that a person has to review something.
@@ -414,20 +428,24 @@ impl<'a> Conductor<'a> {
             return Ok(());
         }
         self.turns += 1;
+        // It has nothing more to do, unless it is asked for another one.
+        self.dismiss(Role::Planner, || Ask::Finish);
         let executor = self.stage.agent(Role::Executor).clone();
         let takes_mcp = self.crew.broker().agents().get(&executor).is_some_and(AgentSpec::takes_mcp);
         let asked = prompt::execute(&self.task_text()?, standing, takes_mcp);
         let mut meanwhile = |this: &mut Self| this.judge_intents();
-        match self.turn(Role::Executor, asked, &mut meanwhile) {
+        match self.turn(Role::Executor, (asked, standing.head), &mut meanwhile) {
             Ok(_) => {}
             // Whoever reports and leaves has said what there is to say.
-            Err(Halt::Player(Watched::Gone, _)) if self.reported()?.is_some() => {
+            Err(Halt::Player(failed))
+                if matches!(failed.watched, Watched::Gone) && self.reported()?.is_some() =>
+            {
                 self.players.remove(&Role::Executor);
             }
             Err(halt) => return Err(halt),
         }
         if takes_mcp && self.reported()?.is_none() && self.stage.scene.look()?.run.claims().next().is_none() {
-            self.turn(Role::Executor, prompt::remind(), &mut meanwhile)?;
+            self.turn(Role::Executor, (prompt::remind(), standing.head), &mut meanwhile)?;
         }
         self.is_through = true;
         match self.reported()? {
@@ -466,7 +484,9 @@ impl<'a> Conductor<'a> {
     fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
         let Some((outcome, _)) = self.reported()? else {
             let asked = prompt::claims(standing);
-            return self.ask_for(Role::Executor, &asked, &|now, _| now.run.claims().next().is_some());
+            return self.ask_for(Role::Executor, (&asked, standing.head), &|now, _| {
+                now.run.claims().next().is_some()
+            });
         };
         let (_, papers) = self.task()?;
         let report = papers.result.map(|(completed, _)| completed.report).unwrap_or_default();
@@ -481,7 +501,10 @@ impl<'a> Conductor<'a> {
         let text = if notes.trim().is_empty() { String::new() } else { format!(": {}", notes.trim()) };
         let claim = Claim {
             claim_id: standing.run.fresh("c", 0),
-            claim_text: format!("The executor reports {outcome}{text}"),
+            claim_text: format!("The executor reports {outcome}{text}")
+                .chars()
+                .take(GUARD_TEXT_CHARS_MAX)
+                .collect(),
             confidence: match outcome {
                 Reported::Done => 0.9,
                 Reported::NeedsReview => 0.7,
@@ -513,7 +536,9 @@ impl<'a> Conductor<'a> {
                 let store = &self.stage.scene.engine.ground().artifacts;
                 let asked = prompt::examine(&self.task_text()?, standing, &new, store);
                 let before = self.stage.answers(Role::Critic);
-                self.ask_for(Role::Critic, &asked, &move |_, stage| stage.answers(Role::Critic) > before)?;
+                self.ask_for(Role::Critic, (&asked, standing.head), &move |_, stage| {
+                    stage.answers(Role::Critic) > before
+                })?;
             }
         }
         self.examined.extend(ids.iter().cloned());
@@ -529,7 +554,7 @@ impl<'a> Conductor<'a> {
             now.run.claim(&wanted).is_none_or(|claimed| claimed.is_revised || claimed.open_challenges == 0)
                 || stage.answers(Role::Executor) > before
         };
-        self.ask_for(Role::Executor, &asked, &is_there)?;
+        self.ask_for(Role::Executor, (&asked, standing.head), &is_there)?;
         self.answered.insert(id.clone());
         self.answered.extend(self.stage.take_kept());
         Ok(())
@@ -547,8 +572,7 @@ impl<'a> Conductor<'a> {
         }
         let texts: Vec<&str> =
             standing_claims.iter().map(|claimed| claimed.claim.claim_text.as_str()).collect();
-        let verdict_text: String =
-            texts.join("; ").chars().take(baton_core::limits::GUARD_TEXT_CHARS_MAX).collect();
+        let verdict_text: String = texts.join("; ").chars().take(GUARD_TEXT_CHARS_MAX).collect();
         let statement = FinalStatement { claim_ids: ids, verdict_text, disputed };
         let executor = self.stage.agent(Role::Executor).clone();
         let said = self.stage.scene.say(
@@ -583,7 +607,7 @@ impl<'a> Conductor<'a> {
                 Err(unsaid) => return Err(unsaid.into()),
             }
         }
-        Err(Halt::Player(Watched::Gone, "the run went on again and again while it was verified".to_owned()))
+        Err(Halt::player(Watched::Gone, "the run went on again and again while it was verified".to_owned()))
     }
 
     /// An auditor that is an agent may be stricter than the verifier.
@@ -591,7 +615,7 @@ impl<'a> Conductor<'a> {
         let report = String::from_utf8_lossy(&verified.report).into_owned();
         let before = self.stage.answers(Role::Auditor);
         let is_there = move |_: &Standing, stage: &Stage| stage.answers(Role::Auditor) > before;
-        self.ask_for(Role::Auditor, &prompt::verdict(&report), &is_there)?;
+        self.ask_for(Role::Auditor, (&prompt::verdict(&report), verified.head), &is_there)?;
         if let Some((status, summary)) = self.stage.take_verdict()
             && status > verified.status
         {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::Role;
 use baton_core::session::{SessionEndedData, StateKind};
+use baton_core::{AgentName, Role, Seen};
 
-use super::Halt;
-use super::gate::Onlooker;
+use super::onlooker::Onlooker;
 use super::play::Conductor;
+use super::{Failed, Halt};
 use crate::harness::cut_short;
 use crate::limits::{ATTEMPT_LOOK, GUARD_TEXT_BYTES_MAX};
-use crate::session::{Ask, Begin, Channel, Live, Next, Part, ToolGate};
+use crate::session::{Ask, Begin, Channel, Live, Next, NotBegun, Part, ToolGate};
 use crate::work::{Outcome, Watched, ending_of};
 
 /// The session of one part.
@@ -35,6 +35,7 @@ impl Conductor<'_> {
             return Ok(player.clone());
         }
         let agent = self.stage.agent(role).clone();
+        self.wait_for_place(role, &agent)?;
         let scene = self.stage.scene.clone();
         let gate: Arc<dyn ToolGate> = match role {
             Role::Executor => self.stage.gate.clone(),
@@ -65,7 +66,7 @@ impl Conductor<'_> {
         };
         let live = self.crew.broker().begin(begin, Box::new(told)).map_err(|why| {
             let why = format!("the session of the {role} {agent} did not begin: {why}");
-            Halt::Player(Watched::Gone, why)
+            Halt::player(Watched::Gone, why)
         })?;
         if is_executor {
             self.attempt.set_live(live.clone());
@@ -75,11 +76,29 @@ impl Conductor<'_> {
         Ok(player)
     }
 
+    /// Waits until another session may begin. Whoever of this run has nothing to do makes room first.
+    fn wait_for_place(&mut self, role: Role, agent: &AgentName) -> Result<(), Halt> {
+        loop {
+            match self.crew.broker().has_place(agent) {
+                Ok(()) | Err(NotBegun::UnknownAgent(_) | NotBegun::Ending) => return Ok(()),
+                Err(why) => {
+                    let idle = [Role::Planner, Role::Critic, Role::Auditor].into_iter();
+                    match idle.filter(|idle| *idle != role).find(|idle| self.players.contains_key(idle)) {
+                        Some(idle) => self.dismiss(idle, || Ask::Finish),
+                        None => self.tell_once(agent.as_str(), &format!("the {role} waits: {why}")),
+                    }
+                    self.pulse()?;
+                    self.stage.scene.wait(ATTEMPT_LOOK);
+                }
+            }
+        }
+    }
+
     /// One turn of a player: prompted, followed to its end; gives the end of what it said. `meanwhile` is done again and again.
     pub(super) fn turn(
         &mut self,
         role: Role,
-        blocks: Vec<String>,
+        (blocks, shown): (Vec<String>, Seen),
         meanwhile: &mut dyn FnMut(&mut Self) -> Result<(), Halt>,
     ) -> Result<String, Halt> {
         let player = self.player(role)?;
@@ -112,7 +131,7 @@ impl Conductor<'_> {
                 break;
             }
             let Some(asked) = blocks.take() else { break };
-            self.stage.show(role, self.stage.scene.look()?.head);
+            self.stage.show(role, shown);
             match live.handle.ask(Ask::Prompt(asked.clone())) {
                 Ok(()) => is_prompted = true,
                 Err(_) if live.handle.state() == StateKind::Stopped => return Err(self.gone(role, &player)),
@@ -125,10 +144,10 @@ impl Conductor<'_> {
         }
         if let Some(error) = live.handle.view().last_error {
             let why = format!("the {role} erred: {}", error.message);
-            return Err(Halt::Player(Watched::Erred(error), why));
+            return Err(Halt::player(Watched::Erred(error), why));
         }
         match cut_short(&live.handle.stop_reason()) {
-            Some(why) => Err(Halt::Player(Watched::CutShort(why), format!("the {role}: {why}"))),
+            Some(why) => Err(Halt::player(Watched::CutShort(why), format!("the {role}: {why}"))),
             None => Ok(said),
         }
     }
@@ -141,7 +160,8 @@ impl Conductor<'_> {
         let (_, outcome, why) = ending_of(ended.as_ref());
         let why = why.unwrap_or_else(|| "its session ended".to_owned());
         let watched = if outcome == Outcome::Stopped { Watched::Stopped } else { Watched::Gone };
-        Halt::Player(watched, format!("the {role} is gone: {why}"))
+        let why = format!("the {role} is gone: {why}");
+        Halt::Player(Box::new(Failed { watched, why, ended }))
     }
 
     /// Ends a player's session, and waits for that.

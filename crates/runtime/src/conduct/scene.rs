@@ -1,6 +1,7 @@
 //! One guarded run in its trace: how it stands, and how something is said in it. Everybody who plays a part in this process speaks through here.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use serde_json::Value;
 
 use super::cast::{Guarding, NoKey};
 use crate::engine::{Engine, Fault};
-use crate::limits::GUARD_SAYINGS_MAX;
+use crate::limits::{GUARD_REFUSALS_MAX, GUARD_SAYINGS_MAX};
 use crate::session::Bound;
 
 /// A run and the trace that it is told in.
@@ -32,6 +33,8 @@ pub(super) struct Scene {
     pub(super) bound: Bound,
     pub(super) trace: TraceId,
     folded: Mutex<Folded>,
+    /// How often somebody was refused something, in this attempt.
+    refused: AtomicUsize,
 }
 
 /// What its events have told so far.
@@ -92,7 +95,7 @@ impl<E: Into<Fault>> From<E> for Unsaid {
 
 impl Scene {
     pub(super) fn new(engine: Arc<Engine>, guarding: Guarding, bound: Bound, trace: TraceId) -> Scene {
-        Scene { engine, guarding, bound, trace, folded: Mutex::default() }
+        Scene { engine, guarding, bound, trace, folded: Mutex::default(), refused: AtomicUsize::new(0) }
     }
 
     /// The run as it stands now.
@@ -220,7 +223,17 @@ impl Scene {
     /// Records that somebody was kept from something. What cannot be recorded was not done all the same.
     pub(super) fn note_refused(&self, agent: &AgentName, what: &str, rule: Option<Rule>, why: &str) {
         let rule = rule.map(Rule::as_str);
+        if self.refused.fetch_add(1, Ordering::Relaxed) >= GUARD_REFUSALS_MAX {
+            // It ends the run, and is recorded often enough.
+            return;
+        }
         let _ = self.engine.refuse_guarded(&self.bound.task, agent, what, rule, why);
+    }
+}
+
+impl Scene {
+    pub(super) fn refusals(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 

@@ -184,6 +184,8 @@ pub struct ToolSeen {
     pub name: Option<String>,
     /// The name by which rules know it, or its kind where its name is a sentence.
     pub tool: Option<String>,
+    /// What kind of tool it is, in the protocol's word.
+    pub kind: Option<String>,
     pub arguments: Option<Value>,
     pub mutating: Option<bool>,
     pub progress: Option<Progress>,

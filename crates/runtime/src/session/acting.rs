@@ -36,6 +36,7 @@ impl Running {
             }
             Effect::AnswerPermission { id, answer } => {
                 self.permissions.retain(|(_, waiting)| *waiting != id);
+                self.resolve_gate(&id);
                 let call = self.calls_asked_for.remove(&id).filter(|_| answer == Answer::Deny);
                 self.denied.extend(call);
                 if self.permit_tool(&id, &answer)? {

@@ -462,6 +462,10 @@ impl Running {
                 self.drop_look()?;
                 Input::StopRequested
             }
+            Ask::Permit { id, answer, .. } if answer != Answer::Deny && self.is_gated(&id) => {
+                let why = "its tools are let through by reviews of its guarded run: baton trace review";
+                return Ok(Err(why.to_owned()));
+            }
             Ask::Permit { id, answer, by } => Input::PermissionAnswered { id, answer, by },
             Ask::RetryTool(run) => Input::RetryTool { run },
             Ask::RetryHook(run) => Input::RetryHook { run },

@@ -27,7 +27,7 @@ use super::transcript::Transcript;
 use crate::clock::Clock;
 use crate::harness::{AgentSpec, Drive};
 use crate::hooks::HooksError;
-use crate::limits::{LEFTOVERS_GRACE, LLM_SLACK, SESSIONS_LOOKED_AT};
+use crate::limits::{GATED_PERMISSION_MS, LEFTOVERS_GRACE, LLM_SLACK, SESSIONS_LOOKED_AT};
 use crate::process::end_leftovers;
 use crate::tools::{ToolRunner, ToolSettings, Walling};
 
@@ -268,7 +268,11 @@ impl Broker {
             Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
         };
         let mut rules = Rules::new(tools_by, hooks.clone().unwrap_or_default());
-        rules.permission_ms = i64::try_from(bounds.permission_timeout.as_millis()).unwrap_or(i64::MAX);
+        rules.permission_ms = match begin.gate {
+            // Whoever reviews takes the time that the run has.
+            Some(_) => GATED_PERMISSION_MS,
+            None => i64::try_from(bounds.permission_timeout.as_millis()).unwrap_or(i64::MAX),
+        };
         let start = Start {
             id,
             agent: begin.agent.to_string(),
@@ -400,6 +404,12 @@ impl Broker {
 
     pub(super) fn itself(&self) -> Option<Arc<Broker>> {
         self.itself.upgrade()
+    }
+
+    /// Whether another session of an agent may begin now.
+    pub fn has_place(&self, agent: &AgentName) -> Result<(), NotBegun> {
+        let spec = self.setting.agents.get(agent).ok_or_else(|| NotBegun::UnknownAgent(agent.clone()))?;
+        self.reserve(spec).map(drop)
     }
 
     pub(super) fn reserve(&self, spec: &AgentSpec) -> Result<Place<'_>, NotBegun> {

@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::Digest;
 use baton_core::ids::Token;
-use baton_core::session::{Answer, Cause, Input};
+use baton_core::session::{Answer, Cause, Input, PermissionKind};
 use baton_store::AppendError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::actor::{Letter, Running};
 use crate::harness::{Failure, Progress, ToolSeen};
 
 /// A tool that somebody wants to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wish {
-    /// What it is called: a name where it has one, else its kind.
+    /// What it is called.
     pub tool: String,
+    /// What kind of tool it is, where that is said too: a name alone is whatever an agent wants it to be.
+    pub kind: Option<String>,
     pub input: Value,
     /// What for, as far as that was said.
     pub why: String,
@@ -52,6 +54,11 @@ pub trait ToolGate: Send + Sync + std::fmt::Debug {
     /// asked for, and is let be; agents say that a tool runs and ask for it then.
     fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String>;
 
+    /// Whether somebody waits for its answer: then whoever is waited for may be silent.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// Takes what came of it.
     fn leave(&self, entry: Entry, gave: &Gave);
 }
@@ -60,19 +67,50 @@ pub trait ToolGate: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Default)]
 pub(super) struct Gating {
     /// What was told of a call before it was asked for or ran.
-    told: BTreeMap<String, (String, Value)>,
+    told: BTreeMap<String, Wish>,
     /// Calls that were let through and have not ended.
     entered: BTreeMap<String, Entry>,
-    /// Ends waiting for an answer when nobody waits for it any more.
-    stop: Arc<AtomicBool>,
+    /// What ends the waiting for an answer, by the permission that waits for it.
+    waiting: BTreeMap<String, Arc<AtomicBool>>,
+}
+
+impl Gating {
+    /// Keeps what is told of a call. What was said first stays: nobody makes a call harmless afterwards.
+    fn hear(&mut self, seen: &ToolSeen) {
+        let Some(tool) = seen.tool.clone().or_else(|| seen.name.clone()) else { return };
+        let told = self.told.entry(seen.call_id.clone()).or_default();
+        if told.tool.is_empty() {
+            told.tool = tool;
+        }
+        if told.kind.is_none() {
+            told.kind.clone_from(&seen.kind);
+        }
+        if let Some(input) = &seen.arguments {
+            told.input = input.clone();
+        }
+    }
 }
 
 impl Running {
     /// Asks the gate about a permission, beside everything else.
     pub(super) fn ask_gate(&mut self, id: &str, call: Option<&str>, asked: Option<Wish>) {
         let Some(gate) = self.start.gate.clone() else { return };
+        if call.is_some_and(|call| self.gating.entered.contains_key(call)) {
+            // It was let through when the agent said that it runs.
+            let (id, call) = (id.to_owned(), call.unwrap_or_default().to_owned());
+            self.own.push_back(Letter::Gated { id, call, entered: Ok(Entry(None)) });
+            return;
+        }
         let told = call.and_then(|call| self.gating.told.get(call)).cloned();
-        let wish = asked.or_else(|| told.map(|(tool, input)| Wish { tool, input, why: String::new() }));
+        let wish = match (asked, told) {
+            // Some say what they want to run, and ask for it without saying it again.
+            (Some(asked), Some(told)) if asked.input.is_null() => Some(Wish { input: told.input, ..asked }),
+            (asked, told) => asked.or(told),
+        };
+        let wish = wish.map(|wish| match wish.input.is_null() {
+            true => Wish { input: json!({"asked": wish.why}), ..wish },
+            false => wish,
+        });
         let Some(wish) = wish else {
             self.own.push_back(Letter::Gated {
                 id: id.to_owned(),
@@ -81,7 +119,8 @@ impl Running {
             });
             return;
         };
-        let (mailbox, stop) = (self.mailbox.clone(), self.gating.stop.clone());
+        let (mailbox, stop) = (self.mailbox.clone(), Arc::<AtomicBool>::default());
+        self.gating.waiting.insert(id.to_owned(), stop.clone());
         let (id, call) = (id.to_owned(), call.unwrap_or_default().to_owned());
         let gated = (id.clone(), call.clone());
         let work = move || {
@@ -102,10 +141,11 @@ impl Running {
         call: String,
         entered: Result<Entry, String>,
     ) -> Result<(), AppendError> {
+        self.gating.waiting.remove(&id);
         let is_pending = self.machine.permissions().iter().any(|pending| pending.id == id);
         let answer = match entered {
             Ok(entry) if is_pending => {
-                self.gating.entered.insert(call, entry);
+                self.gating.entered.entry(call).or_insert(entry);
                 Answer::Allow
             }
             Ok(entry) => {
@@ -114,7 +154,7 @@ impl Running {
                 return Ok(());
             }
             Err(why) => {
-                self.stream_event("status", &serde_json::json!({"message": why}));
+                self.stream_event("status", &json!({"message": why}));
                 Answer::Deny
             }
         };
@@ -125,11 +165,7 @@ impl Running {
     pub(super) fn watch_gate(&mut self, seen: &ToolSeen) {
         let Some(gate) = self.start.gate.clone() else { return };
         let call = &seen.call_id;
-        if let Some(tool) = &seen.tool {
-            let before = self.gating.told.get(call).map(|(_, input)| input.clone());
-            let input = seen.arguments.clone().or(before).unwrap_or_default();
-            self.gating.told.insert(call.clone(), (tool.clone(), input));
-        }
+        self.gating.hear(seen);
         let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
         let has_ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
         if runs && !self.gating.entered.contains_key(call) {
@@ -139,8 +175,8 @@ impl Running {
             if is_undone || was_seen {
                 return;
             }
-            let (tool, input) = self.gating.told.get(call).cloned().unwrap_or_default();
-            match gate.observe(&Wish { tool, input, why: String::new() }, has_ended) {
+            let wish = self.gating.told.get(call).cloned().unwrap_or_default();
+            match gate.observe(&wish, has_ended) {
                 Ok(Some(entry)) => drop(self.gating.entered.insert(call.clone(), entry)),
                 Ok(None) => return,
                 Err(why) => {
@@ -158,6 +194,19 @@ impl Running {
         }
     }
 
+    /// Whether a permission is the gate's to answer.
+    pub(super) fn is_gated(&self, id: &str) -> bool {
+        let mut pending = self.machine.permissions().iter();
+        self.start.gate.is_some() && pending.any(|asked| asked.id == id && asked.kind == PermissionKind::Tool)
+    }
+
+    /// A permission was answered, by whomever: nobody waits for the gate's answer any more.
+    pub(super) fn resolve_gate(&mut self, id: &str) {
+        if let Some(stop) = self.gating.waiting.remove(id) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn leave_gate(&self, entry: Entry, gave: &Gave) {
         if let Some(gate) = &self.start.gate {
             gate.leave(entry, gave);
@@ -166,7 +215,7 @@ impl Running {
 
     /// The turn is over: nobody waits for an answer any more, and what never ended did not end well.
     pub(super) fn settle_gate(&mut self) {
-        self.gating.stop.store(true, Ordering::Relaxed);
+        self.gating.waiting.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
         let gating = std::mem::take(&mut self.gating);
         for entry in gating.entered.into_values() {
             let failed = Some("the agent never said how it ended".to_owned());

@@ -181,7 +181,8 @@ fn run_through(
     stop: &AtomicBool,
 ) -> ToolRan {
     let Some(gate) = gate else { return tools.run(call, stop) };
-    let wish = Wish { tool: call.name.clone(), input: call.arguments.clone(), why: title(call) };
+    let (tool, input) = (call.name.clone(), call.arguments.clone());
+    let wish = Wish { tool, kind: None, input, why: title(call) };
     match gate.enter(&wish, stop) {
         Ok(entry) => {
             let ran = tools.run(call, stop);

@@ -103,6 +103,12 @@ impl Running {
             self.blamed.get_or_insert_with(|| Failure::of(Cause::Timeout, message));
             self.condemn();
         }
+        if let Some((at, _)) = &mut self.silence
+            && self.start.gate.as_ref().is_some_and(|gate| gate.is_waiting())
+        {
+            // It is not the agent that is waited for.
+            *at = Instant::now() + self.start.deadlines.inactivity;
+        }
         let is_silent = self.silence.is_some_and(|(at, _)| at <= Instant::now());
         if let Some((_, what)) = self.closed.take_if(|(at, _)| is_silent || *at <= Instant::now()) {
             let message = format!("the agent closed its {what}");

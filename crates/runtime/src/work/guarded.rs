@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use baton_core::Role;
 use baton_core::guard::Team;
-use baton_core::ids::{AgentName, SessionId};
+use baton_core::ids::{AgentName, SessionId, TraceId};
 use baton_core::task::Task;
 use serde_json::{Map, Value};
 
@@ -21,6 +22,11 @@ impl Crew {
     ) -> Result<Arc<Attempt>, NotStarted> {
         let team = self.team_for(task, agent)?;
         let spec = self.spec_of(task, &team)?;
+        // What nobody here can sign, nobody here can play.
+        for (agent, role) in [(&team.executor, Role::Executor), (&team.auditor, Role::Auditor)] {
+            conduct::expect_key(&self.engine, &self.guarding, &team, (agent, role))
+                .map_err(|why| NotStarted::Team { task: task.id.clone(), why })?;
+        }
         let id = self.broker.new_id();
         let place = self.place(&task.id, spec.worktree, id)?;
         let claimed = self.engine.claim(&task.id, &team.executor, None, token(id))?;
@@ -30,9 +36,7 @@ impl Crew {
         let playing = match conduct::open(&self.engine, &self.guarding, &bound, team) {
             Ok(playing) => playing,
             Err(fault) => {
-                let why =
-                    NotBegun::Io(self.workspace.dir().to_owned(), std::io::Error::other(fault.to_string()));
-                self.give_back(&attempt, &why)?;
+                self.give_back(&attempt, &fault)?;
                 return Err(fault.into());
             }
         };
@@ -83,6 +87,14 @@ impl Crew {
             return Err(NotStarted::Team { task: task.id.clone(), why });
         }
         Ok(spec)
+    }
+
+    /// Whether a guarded run is being played right now.
+    pub fn plays(&self, trace: TraceId) -> bool {
+        self.attempts()
+            .values()
+            .filter_map(|attempt| attempt.playing())
+            .any(|playing| playing.trace() == trace)
     }
 
     /// Who executes guarded tasks, where somebody is named for it.

@@ -220,7 +220,7 @@ impl Crew {
     }
 
     /// A claim without a session is no attempt: the task waits as before.
-    fn give_back(&self, attempt: &Attempt, why: &NotBegun) -> Result<(), Fault> {
+    fn give_back(&self, attempt: &Attempt, why: &dyn std::fmt::Display) -> Result<(), Fault> {
         self.notice(format!("{}: {why}", attempt.bound().task));
         match self.engine.release(&attempt.holder()) {
             Ok(_) | Err(Fault::Refused(_)) => Ok(()),

@@ -456,6 +456,11 @@ impl Tool {
             ));
         }
         match (self.about, &binding.task) {
+            // Whoever plays another part does not speak for the work.
+            (About::Work, _) if binding.guard.is_some() && binding.role != Role::Executor => Some(format!(
+                "{name} is for the executor of a guarded run: answer what you were asked for as its {}",
+                binding.role
+            )),
             (About::Board | About::Claim, Some(bound)) => Some(format!(
                 "{name} is not for a session: {} is yours already; read it with get_task and work on it",
                 bound.task
@@ -497,5 +502,16 @@ impl Tool {
         Offered::new(self.name.as_str(), self.description, Arc::new(schema(&self.fields(binding))))
             .with_title(self.title)
             .with_annotations(hints.open_world(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_is_what_the_rules_know_as_baton_s_own() {
+        let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, baton_core::guard::OWN_TOOLS);
     }
 }

@@ -205,6 +205,7 @@ fn announced(call: ToolCall) -> ToolSeen {
     let name = call.name.unwrap_or(call.title);
     ToolSeen {
         tool,
+        kind: kind_of(Some(call.kind)),
         call_id: call.tool_call_id.to_string(),
         mutating: Some(is_mutating(&name, call.kind)),
         name: Some(name),
@@ -220,6 +221,7 @@ pub(super) fn updated(update: ToolCallUpdate) -> ToolSeen {
     let name = fields.name.or(fields.title);
     ToolSeen {
         tool,
+        kind: kind_of(fields.kind),
         call_id: update.tool_call_id.to_string(),
         mutating: fields.kind.map(|kind| is_mutating(name.as_deref().unwrap_or_default(), kind)),
         name,
@@ -245,8 +247,13 @@ fn tool_of(name: Option<&str>, title: Option<&str>, kind: Option<ToolKind>) -> O
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         !text.is_empty() && text.len() <= 64 && text.chars().all(is_part)
     };
-    let kind = || serde_json::to_value(kind?).ok()?.as_str().map(str::to_owned);
-    name.filter(is_name).or(title.filter(is_name)).map(str::to_owned).or_else(kind)
+    name.filter(is_name).or(title.filter(is_name)).map(str::to_owned).or_else(|| kind_of(kind))
+}
+
+/// A kind in the protocol's word; none where it is none of them.
+fn kind_of(kind: Option<ToolKind>) -> Option<String> {
+    let word = serde_json::to_value(kind?).ok()?;
+    word.as_str().filter(|word| *word != "other").map(str::to_owned)
 }
 
 fn progress(status: ToolCallStatus) -> Progress {

@@ -45,7 +45,7 @@ impl Serving {
         Serving { files, terminals, gate: setup.gate.clone(), is_over: Arc::default() }
     }
 
-    /// Does something for the agent and answers: at once, or where there is a gate once that lets it through. `shown` is what is kept of the answer.
+    /// Does something for the agent and answers: at once, or where there is a gate once that lets it through.
     fn through<R: JsonRpcResponse + Send>(
         &self,
         responder: Responder<R>,
@@ -104,7 +104,7 @@ impl Serving {
         responder: Responder<ReadTextFileResponse>,
     ) -> Result<(), RpcError> {
         let input = json!({"path": request.path, "line": request.line, "limit": request.limit});
-        let wish = || Wish { tool: "read_file".to_owned(), input, why: String::new() };
+        let wish = || Wish { tool: "read_file".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
             let read = serving.read_now(&request);
             serving.leave(entry, &read, |read| read.content.clone());
@@ -131,7 +131,7 @@ impl Serving {
         responder: Responder<WriteTextFileResponse>,
     ) -> Result<(), RpcError> {
         let input = json!({"path": request.path, "content": request.content});
-        let wish = || Wish { tool: "write_file".to_owned(), input, why: String::new() };
+        let wish = || Wish { tool: "write_file".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
             let written = serving.write_now(&request);
             serving.leave(entry, &written, |_| format!("wrote {} bytes", request.content.len()));
@@ -152,7 +152,7 @@ impl Serving {
         let env: BTreeMap<&str, &str> =
             request.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str())).collect();
         let input = json!({"command": request.command, "args": request.args, "env": env, "cwd": request.cwd});
-        let wish = || Wish { tool: "run_command".to_owned(), input, why: String::new() };
+        let wish = || Wish { tool: "run_command".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
             let created = serving.create_now(request);
             match &created {

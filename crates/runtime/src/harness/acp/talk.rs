@@ -297,7 +297,7 @@ fn ask(
         call_id: Some(seen.call_id.clone()),
         wish: seen.tool.clone().map(|tool| {
             let (input, why) = (seen.arguments.clone().unwrap_or_default(), title(&seen));
-            Box::new(Wish { tool, input, why })
+            Box::new(Wish { tool, kind: seen.kind.clone(), input, why })
         }),
     };
     pending

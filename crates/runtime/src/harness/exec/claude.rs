@@ -64,6 +64,7 @@ impl Claude {
                 "thinking" => all.push(thought(field(block, "thinking"))),
                 "tool_use" => all.push(tool(ToolSeen {
                     tool: None,
+                    kind: None,
                     call_id: field(block, "id").to_owned(),
                     name: Some(field(block, "name").to_owned()),
                     arguments: Some(block["input"].clone()),

@@ -56,6 +56,7 @@ fn item(item: &Value, is_done: bool) -> Option<Read> {
         && item["exit_code"].as_i64().unwrap_or(0) == 0;
     Some(tool(ToolSeen {
         tool: None,
+        kind: None,
         call_id: field(item, "id").to_owned(),
         name: Some(name.to_owned()),
         arguments: Some(arguments),

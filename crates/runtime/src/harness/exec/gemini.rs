@@ -21,6 +21,7 @@ impl Reader for Gemini {
             "message" => vec![text(field(&value, "content"))],
             "tool_use" => vec![tool(ToolSeen {
                 tool: None,
+                kind: None,
                 call_id: field(&value, "tool_id").to_owned(),
                 name: Some(field(&value, "tool_name").to_owned()),
                 arguments: Some(value["parameters"].clone()),
