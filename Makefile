@@ -14,7 +14,7 @@ help: ## list the targets
 	@echo
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: ## the life of a task: work, handoff, CI, review, sessions, dying agents, and the proof of it all
+demo: ## the life of a task: work, handoff, CI, review, sessions, dying agents, guarded work, and the proof of it all
 	$(CARGO) build --release --locked -p baton-cli
 	$(TARGET)/release/baton demo
 

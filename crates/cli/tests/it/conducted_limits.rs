@@ -260,3 +260,25 @@ fn a_key_that_was_rotated_is_used_anew_and_one_that_was_revoked_is_not_replaced(
     assert!(!home.work().join("three.txt").exists());
     home.verifies();
 }
+
+#[test]
+fn an_answer_that_had_to_be_corrected_counts_like_any_other() {
+    // What an auditor says in the second attempt is what it says.
+    let home = team_saying("dora", "severe stammer", "");
+    let task = home.guarded("edit good.txt complete done");
+    let end = home.conducted(&task, "blocked");
+    assert!(text(&end["why"]).contains("the mock auditor says fail"), "{end}");
+    // So is what a critic says of a claim, and what an executor says to that.
+    for (who, says, title) in [
+        ("cleo", "doubtful stammer", "edit good.txt complete done"),
+        ("bob", "stammer", "edit good.txt complete done doubtful"),
+    ] {
+        let home = team_saying(who, says, "");
+        let task = home.guarded(title);
+        home.conducted(&task, "done");
+        let events = home.told(&home.guard_of(&task));
+        let revised = |event: &&Value| event["payload"]["revises"] == "c1";
+        assert!(events.iter().any(|event| event["type"] == "claim_challenged"), "{who}: {events:?}");
+        assert!(events.iter().any(|event| revised(&event)), "{who}: {events:?}");
+    }
+}

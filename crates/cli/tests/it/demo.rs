@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Home, finish, until, wait};
 
 /// Every part of the story, in order.
-const HEADINGS: [&str; 20] = [
+const HEADINGS: [&str; 23] = [
     "# A data directory, and somebody who does what is due",
     "# A task is created",
     "# Ada claims it; Bob comes too late",
@@ -27,6 +27,9 @@ const HEADINGS: [&str; 20] = [
     "# From now on an agent that is silent for two seconds is taken for dead",
     "# An agent dies without a word: its task is ready again",
     "# Another one leaves a result before it dies: its work goes to review",
+    "# A guarded task: one plans, one works, one doubts, one verifies, and each signs",
+    "# What was blocked did not run, and that it was tried is recorded",
+    "# The run keeps every rule, whoever asks; its claims are attested to others",
     "# Everything that happened to the first task, exported and verified",
     "# One event, proved from a checkpoint alone",
     "# Somebody turns the verdict of CI around in a copy",
@@ -75,6 +78,17 @@ fn the_demo_tells_the_life_of_a_task_and_leaves_nothing_behind() {
         "mock: crash line 4 of 4",
         "\"status\": \"failed\"",
         "stale_heartbeat_partial",
+        "kim approves p1",
+        "kim blocks i1",
+        "joe means to run write_file again, instead of i1 (i2, medium)",
+        "joe ran i2: exit 0",
+        "kim challenges c1",
+        "joe revises c1 as c2",
+        "the trace is closed: completed",
+        "rule intent-blocked",
+        "guarded       completed, profile default",
+        "wrote 3 attestations of trc_",
+        "\"predicateType\":\"urn:baton:final-statement:v1\"",
         "verdict       pass, with warnings",
         "completeness  complete",
         "critical HASH_MISMATCH",
@@ -82,6 +96,12 @@ fn the_demo_tells_the_life_of_a_task_and_leaves_nothing_behind() {
     ] {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
+    // The auditor's verdict, and that of whoever asks again.
+    let (_, guarded) = ended.stdout.split_once("# A guarded task").unwrap();
+    let (guarded, _) = guarded.split_once("# Everything that happened to").unwrap();
+    let is_verdict = |line: &&str| line.contains("lou verified up to ") && line.ends_with(": pass");
+    assert_eq!(guarded.lines().filter(is_verdict).count(), 1, "{guarded}");
+    assert!(guarded.contains("completeness  complete\nverdict       pass\n"), "{guarded}");
     let place = home.path("").display().to_string();
     assert!(!ended.stdout.contains(&place), "no path of this machine: {}", ended.stdout);
     expect_nothing_left(&home);

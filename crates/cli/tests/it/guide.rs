@@ -10,6 +10,7 @@ use crate::support::{Home, finish};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/first-task.md");
 const AGENT_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/first-agent.md");
+const PROOF_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/prove-what-an-agent-did.md");
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
 
 /// Commands, and what they print where the page shows it.
@@ -125,6 +126,11 @@ fn the_first_task_goes_as_the_guide_says() {
 #[test]
 fn the_first_agent_goes_as_the_guide_says() {
     check(AGENT_GUIDE);
+}
+
+#[test]
+fn what_an_agent_did_is_proved_as_the_guide_says() {
+    check(PROOF_GUIDE);
 }
 
 #[test]

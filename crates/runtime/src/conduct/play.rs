@@ -389,7 +389,7 @@ impl<'a> Conductor<'a> {
     fn tell_person(&mut self, id: &Token) {
         if self.told.insert(id.clone()) {
             let (task, trace) = (&self.attempt.bound().task, self.stage.scene.trace);
-            self.crew.notice(format!(
+            self.crew.notice_now(format!(
                 "{task}: {id} waits for a person: baton trace review {trace} {id} approve --reason \"…\""
             ));
         }

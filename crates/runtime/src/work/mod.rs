@@ -200,6 +200,12 @@ impl Crew {
         }
     }
 
+    /// Says something that somebody has to do before anything goes on: at once.
+    pub(crate) fn notice_now(&self, text: String) {
+        self.notice(text);
+        self.wake.wake();
+    }
+
     fn place(&self, task: &TaskId, is_apart: bool, session: SessionId) -> Result<Place, NotStarted> {
         // Whoever reviews or goes on sees the work where it was done.
         if is_apart || self.worktrees.has(task) {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set itself up fails")]
 
+mod answers;
 mod crash;
 mod faults;
 mod fixtures;

@@ -20,6 +20,20 @@ const REVIEW: &str = r#"{"protocol":"apm2_agent_exit","version":"1.0.0","phase_c
  "notes":"Read it; fine with me"}
 "#;
 
+/// Who plays which part of guarded tasks: the built-in agent, four times.
+const TEAM: &str = r#"[agents]
+ivy = { harness = "mock" }
+joe = { harness = "mock" }
+kim = { harness = "mock" }
+lou = { harness = "mock" }
+
+[team]
+planner = "ivy"
+executor = "joe"
+critic = "kim"
+auditor = "lou"
+"#;
+
 /// Runs after every batch of tools that changed something.
 const HOOKS: &str = r#"{"hooks": [{"name": "count", "command": ["sh", "-c", "wc -l < mock.txt"],
             "failure_policy": {"type": "warn_continue"}, "timeout_ms": 5000}]}
@@ -49,6 +63,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> Told<()> {
     finish(stage, &task)?;
     sessions(stage)?;
     deaths(stage)?;
+    guarded(stage)?;
     prove(stage, &task)?;
     stage.heading("Done. Nothing of this is left behind.")
 }
@@ -233,6 +248,35 @@ fn deaths(stage: &mut Stage<'_>) -> Told<()> {
     Ok(())
 }
 
+/// Four agents, each with a key of its own. The critic blocks what is `forbidden`, and challenges the first claim where the task is `doubtful`.
+fn guarded(stage: &mut Stage<'_>) -> Told<()> {
+    stage.heading("A guarded task: one plans, one works, one doubts, one verifies, and each signs")?;
+    stage.file("team.toml", TEAM)?;
+    stage.run("cat team.toml && cat team.toml >> .baton/baton.toml")?;
+    let title = "edit forbidden.txt edit good.txt complete done doubtful";
+    let id = stage.run(&format!("baton task new \"{title}\" --guarded --ready"))?;
+    let task = id.trim().to_owned();
+    let told = stage.run(&format!("baton run --task {task} -q"))?;
+    for words in ["kim blocks i1", "instead of i1", "kim challenges c1", "joe revises c1 as c2", ": pass"] {
+        stage.expect(told.contains(words), words)?;
+    }
+
+    stage.heading("What was blocked did not run, and that it was tried is recorded")?;
+    stage.run_to(1, "test -e forbidden.txt")?;
+    stage.run(&format!("baton events --task {task} --type guard.refused"))?;
+
+    stage.heading("The run keeps every rule, whoever asks; its claims are attested to others")?;
+    let verified = stage.look(&["events", "--task", &task, "--type", "task.verified"])?;
+    let trace = text(&verified["payload"], "trace");
+    stage.run(&format!("baton trace checkpoint {trace} > head.txt && cat .baton/keys/*.pub > keys.txt"))?;
+    let line = format!("baton verify {trace} --checkpoint head.txt --trust keys.txt");
+    let verified = stage.run(&line)?;
+    stage.expect(verified.contains("guarded       completed"), "the run came to its end")?;
+    stage.run(&format!("baton trace export {trace} --format in-toto -o claims.jsonl"))?;
+    stage.run("tail -n 1 claims.jsonl | grep -o '\"payload\":\"[^\"]*' | cut -d '\"' -f 4 | base64 -d | grep -o '\"predicateType.*'")?;
+    Ok(())
+}
+
 fn prove(stage: &mut Stage<'_>, task: &str) -> Told<()> {
     stage.heading("Everything that happened to the first task, exported and verified")?;
     stage.run(&format!("baton trace show {task}"))?;
@@ -242,7 +286,6 @@ fn prove(stage: &mut Stage<'_>, task: &str) -> Told<()> {
 
     stage.heading("One event, proved from a checkpoint alone")?;
     stage.run("baton trace checkpoint > kept.txt && cat kept.txt")?;
-    stage.run("cat .baton/keys/*.pub > keys.txt")?;
     let event = stage.look(&["events", "--task", task, "--type", "AgentSessionCompleted"])?;
     stage.run(&format!("baton trace prove {} > event.proof", text(&event, "id")))?;
     stage.run("baton verify --proof event.proof --checkpoint kept.txt --trust keys.txt")?;

@@ -8,6 +8,7 @@
 //! | `forbidden` | blocks an intent whose input has it |
 //! | `doubtful` | challenges every claim that revises none |
 //! | `mumble` | proposes only when it is told that what it said was no proposal |
+//! | `stammer` | says something of no form before it says it in the right one |
 //! | `stubborn` | keeps a claim that is challenged |
 //! | `by-tool` | answers through Baton's tools |
 //! | `severe` | gives the verdict fail |
@@ -26,6 +27,9 @@ pub(super) fn answer(asked: &str, told: &str) -> Option<Said> {
     let has = |word: &str| told.contains(word);
     if asked == "a proposal" && has("mumble") && !has("was not taken") {
         return Some(Said::Text("I shall think about it.".to_owned()));
+    }
+    if asked != "the work" && has("stammer") && !has("was not taken") {
+        return Some(Said::Text(json!({"stands": 7}).to_string()));
     }
     let id = |after: &str| {
         let rest = asked.strip_prefix(after)?;
@@ -50,13 +54,14 @@ pub(super) fn answer(asked: &str, told: &str) -> Option<Said> {
         json!({"review": {"intent_id": id, "status": status, "rationale": format!("the mock critic says {status}")}})
     } else if asked == "claims" {
         json!({"claims": [{"claim_text": "It is done, says the mock agent.", "confidence": 0.9}]})
-    } else if asked.starts_with("challenges of ") {
-        let doubted = told.split("This is claim ").skip(1).filter(|_| has("doubtful"));
-        let doubted = doubted.filter(|claim| !claim.contains("\"revises\""));
-        let challenges = doubted.filter_map(|claim| {
-            let id = claim.split(':').next()?;
-            Some(json!({"claim_id": id, "reason": "The mock critic wants it said more carefully."}))
-        });
+    } else if let Some(ids) = asked.strip_prefix("challenges of ") {
+        let revises = |id: &str| {
+            let claim = told.split("This is claim ").find(|claim| claim.starts_with(&format!("{id}:")));
+            claim.is_some_and(|claim| claim.contains("\"revises\""))
+        };
+        let doubted = ids.split(", ").filter(|id| has("doubtful") && !revises(id));
+        let reason = "The mock critic wants it said more carefully.";
+        let challenges = doubted.map(|id| json!({"claim_id": id, "reason": reason}));
         json!({"challenges": challenges.collect::<Vec<_>>()})
     } else if asked.starts_with("an answer about claim ") && has("stubborn") {
         json!({"stands": "the mock agent says so"})
