@@ -221,7 +221,7 @@ class Guard:
         self.saw(record, proposal["approved"])
         tool, said = step["tool_name"], RISKS.index(step["risk_class"])
         risk = max(said, RISKS.index(self.policy.get("tool_risks", {}).get(tool, "low")))
-        same = (tool, step["normalized_input_hash"])
+        same = step["normalized_input_hash"]
         was_blocked = any(other["answer"] == "blocked" and (other["same"] == same or name == step.get("retry_of"))
                           for name, other in self.intents.items())
         changes = tool not in proposal["tools"] and tool not in self.policy.get("read_only", [])
@@ -245,7 +245,7 @@ class Guard:
         most = self.policy.get("budgets", {}).get("tool_calls")
         approved(most is None or self.calls < most, "more tools than the budget has")
         self.cites(record, step.get("artifacts", []), cited)
-        approved(intent["same"][1] in step.get("artifacts", []), "another input than was intended")
+        approved(intent["same"] in step.get("artifacts", []), "another input than was intended")
         self.saw(record, intent["answered"] or intent["seq"])
         intent["started"], self.calls = record["seq"], self.calls + 1
 

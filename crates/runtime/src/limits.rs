@@ -379,3 +379,7 @@ pub const GATED_PERMISSION_MS: i64 = 7 * 86_400_000;
 
 /// How often somebody may be refused something in one run before that ends it.
 pub const GUARD_REFUSALS_MAX: usize = 200;
+
+/// How much of a tool's input is looked at to show it to a critic, and how many members of it are shown.
+pub const GUARD_INPUT_BYTES_MAX: usize = 8 << 20;
+pub const GUARD_INPUT_MEMBERS_MAX: usize = 32;

@@ -14,6 +14,7 @@ use super::run::is_wanted;
 use super::trace::story::Teller;
 use crate::context::Context;
 use crate::error::{CliError, Code, Stop};
+use crate::input::Draft;
 use crate::limits::READ_LINES;
 use crate::serve::{Acting, Owner};
 use crate::ui::Ui;
@@ -45,6 +46,7 @@ pub(super) fn follow(
                 false => teller.tell(ui, &line)?,
             }
         }
+        playing.take_notes().iter().for_each(|note| ui.note(note));
         ui.flush()?;
         if let Some(end) = end.filter(|_| lines.is_empty()) {
             return Ok(end);
@@ -77,22 +79,27 @@ pub(crate) fn note(owner: &Owner, acting: &Acting, what: &str, error: &CliError)
     let _ = owner.engine.refuse_guarded(task, &acting.agent, what, rule, &error.what);
 }
 
-/// Refuses what the gate alone says: when a tool begins and how it ended, in a run that is being played.
-pub(super) fn expect_not_gated<'a>(
-    ctx: &Context,
-    trace: TraceId,
-    mut types: impl Iterator<Item = &'a str>,
-) -> Result<(), CliError> {
-    // Whoever asks, and for whichever task: it is the run that counts.
-    let is_played = ctx.owner().is_some_and(|owner| owner.crew.plays(trace));
-    match types.find(|name| is_played && name.starts_with("tool_execution_")) {
-        Some(name) => {
-            let what = format!(
-                "{name} is not an agent's to say: Baton runs the tools of this run (rule {})",
-                Rule::IntentFirst.as_str()
-            );
-            Err(CliError::new(Code::Guard, what).hint("call the tool itself: its intent is signed for you"))
-        }
-        None => Ok(()),
+/// Refuses what an agent would have Baton sign for it in a guarded run: whoever plays a part speaks through its own tools, and who has a key of its own
+/// signs.
+pub(super) fn expect_unplayed(ctx: &Context, trace: TraceId, draft: &Draft) -> Result<(), CliError> {
+    let (Some(owner), Some(acting)) = (ctx.owner(), ctx.acting()) else { return Ok(()) };
+    let is_run = owner.engine.look(|board| board.tasks().any(|task| task.guard == Some(trace)))?;
+    if !is_run || draft.sig.is_some() {
+        return Ok(());
     }
+    let name = draft.event_type.as_str();
+    let rule = Rule::TeamMember.as_str();
+    let what = format!(
+        "{name} is not signed for {}: a guarded run is played through Baton's tools (rule {rule})",
+        acting.agent
+    );
+    Err(CliError::new(Code::Guard, what)
+        .hint("call the tool itself, or hand in what you signed with your own key"))
+}
+
+/// Whether whoever acts works on a guarded task: what it makes for others is guarded too.
+pub(super) fn is_in_a_run(ctx: &Context) -> bool {
+    let acting = ctx.acting().and_then(|acting| acting.task.as_ref());
+    let (Some(owner), Some(task)) = (ctx.owner(), acting) else { return false };
+    owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded)).unwrap_or(false)
 }

@@ -21,12 +21,19 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
     let layout = ctx.layout()?;
     let Settings { team, policy, agents, .. } = ctx.settings(Some(layout.root()))?;
     let mut problems = team.problems(&policy.rules);
-    let executor = team.executor.as_ref().and_then(|name| agents.get(name));
-    if executor.is_some_and(|agent| matches!(agent.harness, Harness::Exec { .. })) {
-        problems.push(
-            "team.executor: expected an agent of the harness acp or llm, got exec: its tools run before anybody is asked"
-                .to_owned(),
-        );
+    let parts = [
+        ("planner", &team.planner),
+        ("executor", &team.executor),
+        ("critic", &team.critic),
+        ("auditor", &team.auditor),
+    ];
+    let is_exec = |name: &AgentName| {
+        agents.get(name).is_some_and(|agent| matches!(agent.harness, Harness::Exec { .. }))
+    };
+    for (part, _) in parts.into_iter().filter(|(_, name)| name.as_ref().is_some_and(is_exec)) {
+        problems.push(format!(
+            "team.{part}: expected an agent of the harness acp or llm, got exec: its tools run before anybody is asked"
+        ));
     }
     let exit = if problems.is_empty() { Exit::Ok } else { Code::Config.exit() };
     if ui.json {

@@ -239,10 +239,12 @@ impl Resolved {
 fn rules(of: &Reader<'_>) -> guard::Policy {
     let profile = guard::Policy::of(known(&of.text("profile")));
     let or = |key: &str, profile: u32| of.optional(key, as_small).unwrap_or(profile);
+    let mut tool_risks = profile.tool_risks;
+    tool_risks.extend(of.map("tool_risks", as_known));
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     guard::Policy {
         risk_threshold: of.optional("risk_threshold", as_known).unwrap_or(profile.risk_threshold),
-        tool_risks: of.map("tool_risks", as_known),
+        tool_risks,
         min_evidence: or("min_evidence", profile.min_evidence),
         open_disputes: of.optional("open_disputes", as_known).unwrap_or(profile.open_disputes),
         critics: match of.optional("critics", as_list) {

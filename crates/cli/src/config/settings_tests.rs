@@ -78,7 +78,7 @@ fn a_full_file_is_taken_over_whole() {
             guarded: true,
             rules: guard::Policy {
                 risk_threshold: Risk::Medium,
-                tool_risks: BTreeMap::from([("bash".to_owned(), Risk::High)]),
+                tool_risks: guard::Policy::of(Profile::Strict).tool_risks,
                 min_evidence: 2,
                 open_disputes: Disputes::Fail,
                 critics: vec![Critic::Person, Critic::Rules],

@@ -161,7 +161,7 @@ pub(crate) const TABLE: &[Key] = &[
     key("policy", "profile", Kind::OneOf(&["strict", "default", "lenient"]), Value("default"), "The set of rules that holds where no other key of this section says otherwise."),
     key("policy", "guarded", Kind::Bool, Value("false"), "Whether new tasks are guarded without being asked to."),
     key("policy", "risk_threshold", RISK, AS_PROFILE, "The class from which on an intent waits for its review."),
-    key("policy", "tool_risks", Kind::Map { names: Form::Name, of: &RISK }, Value("{}"), "The class of single tools, by name."),
+    key("policy", "tool_risks", Kind::Map { names: Form::Name, of: &RISK }, Value("{}"), "The class of single tools, by name, beside those that every profile knows."),
     key("policy", "min_evidence", integer(0, 1000), AS_PROFILE, "Artifacts that a claim has to cite."),
     key("policy", "open_disputes", Kind::OneOf(&["fail", "warn"]), AS_PROFILE, "What a challenge that nobody answered does to the final statement."),
     key("policy", "critics", Kind::List { of: &Kind::OneOf(&["agent", "person", "rules"]), min: 0 }, AS_PROFILE, "Who may act as critic."),

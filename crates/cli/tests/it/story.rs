@@ -68,11 +68,11 @@ impl Stage {
     pub(crate) fn execute(&self, objective: &str) {
         let proposal = json!({
             "proposal_id": "p1", "objective": objective, "assumptions": ["nobody else writes"],
-            "required_tools": ["write_file", "run_command"], "expected_evidence": ["the test's output"],
+            "required_tools": ["make_file", "run_command"], "expected_evidence": ["the test's output"],
         });
         self.say("ada", "proposal_created", &proposal, &[]);
         let review = json!({
-            "proposal_id": "p1", "status": "conditional", "conditions": ["write_file: below src"],
+            "proposal_id": "p1", "status": "conditional", "conditions": ["make_file: below src"],
             "risk": "small", "rationale": "as far as it goes",
         });
         self.say("bob", "proposal_reviewed", &review, &[]);
@@ -102,7 +102,7 @@ impl Stage {
 
     pub(crate) fn intend(&self, id: &str, more: &Value) {
         let mut intent = json!({
-            "intent_id": id, "proposal_id": "p1", "tool_name": "write_file", "risk_class": "low",
+            "intent_id": id, "proposal_id": "p1", "tool_name": "make_file", "risk_class": "low",
             "normalized_input_hash": hash(INPUT), "justification": "it is needed",
         });
         intent.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
@@ -176,17 +176,17 @@ fn a_guarded_run_is_told_as_a_story() {
         "the trace is opened
 baton begins the run, profile default
 ada proposes p1: mend the login
-tools      write_file, run_command
+tools      make_file, run_command
 assumes    nobody else writes
 evidence   the test's output
 bob approves p1 on conditions: as far as it goes
-condition  write_file: below src
+condition  make_file: below src
 risk       small
-cy means to run write_file (i1, medium): it is needed
+cy means to run make_file (i1, medium): it is needed
 for        p1
 input      {input}
 bob blocks i1: no
-cy means to run write_file again, instead of i1 (i2, low): it is needed
+cy means to run make_file again, instead of i1 (i2, low): it is needed
 for        p1
 input      {input}
 bob approves i2: smaller
@@ -243,7 +243,7 @@ fn a_run_that_is_given_up_says_what_went_wrong_and_who_let_it_through() {
     let told = sentences(&shown);
     let from = told.iter().position(|line| line.contains("i3")).unwrap();
     let expected = format!(
-        "cy means to run write_file (i3, high): it is needed
+        "cy means to run make_file (i3, high): it is needed
 for        p1
 input      {input}
 operator overrides what holds up i3: it has to be
@@ -269,7 +269,7 @@ fn what_agents_say_in_a_story_is_harmless_and_cut_at_a_terminal_only() {
     let evil =
         format!("red \u{1b}[31m bell \u{7} rtl \u{202e}x\r\n    9  baton/system {}", "long ".repeat(60));
     stage.execute(&evil);
-    stage.intend("i3", &json!({"tool_name": "write_file", "justification": evil}));
+    stage.intend("i3", &json!({"tool_name": "make_file", "justification": evil}));
     stage.claim("c1", &evil, &json!({}));
     let rewritten = "red \u{fffd}[31m bell \u{fffd} rtl \u{fffd}x\u{fffd}⏎    9  baton/system long long";
     let shown = stage.shown();

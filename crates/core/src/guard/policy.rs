@@ -45,6 +45,22 @@ pub struct Budgets {
 /// Tools that only look, by the names that Baton and the agent protocol give them.
 const READ_ONLY: [&str; 6] = ["read_file", "list_files", "grep", "search", "read", "think"];
 
+/// Tools whose names tell what they can do.
+const RISKS: [(&str, Risk); 12] = [
+    ("apply_patch", Risk::Medium),
+    ("bash", Risk::High),
+    ("delete", Risk::High),
+    ("edit", Risk::Medium),
+    ("edit_file", Risk::Medium),
+    ("execute", Risk::High),
+    ("fetch", Risk::High),
+    ("git_push", Risk::High),
+    ("move", Risk::Medium),
+    ("run_command", Risk::High),
+    ("shell", Risk::High),
+    ("write_file", Risk::Medium),
+];
+
 impl Policy {
     /// A profile, with nothing changed.
     pub fn of(profile: Profile) -> Policy {
@@ -60,7 +76,7 @@ impl Policy {
         Policy {
             profile,
             risk_threshold,
-            tool_risks: BTreeMap::new(),
+            tool_risks: RISKS.map(|(tool, risk)| (tool.to_owned(), risk)).into_iter().collect(),
             read_only: READ_ONLY.map(str::to_owned).to_vec(),
             min_evidence: 1,
             open_disputes,
@@ -116,9 +132,12 @@ mod tests {
     fn what_is_risky_waits_for_a_review() {
         let policy = Policy::of(Profile::Default);
         for (tool, risk, is_foreseen, waits) in [
-            ("write_file", Risk::Low, true, false),
-            ("write_file", Risk::Medium, true, true),
-            ("write_file", Risk::Low, false, true),
+            ("make", Risk::Low, true, false),
+            ("make", Risk::Medium, true, true),
+            ("make", Risk::Low, false, true),
+            // Nobody makes it harmless by saying so.
+            ("write_file", Risk::Low, true, true),
+            ("run_command", Risk::Low, true, true),
             ("read_file", Risk::Low, false, false),
             ("read_file", Risk::High, true, true),
         ] {

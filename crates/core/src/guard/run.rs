@@ -326,11 +326,10 @@ impl Run {
         self.intents.insert(intent.intent_id.clone(), Arc::new(intended));
     }
 
-    /// Whether it takes the place of an intent that was blocked, or is the same again under another name.
+    /// Whether it takes the place of an intent that was blocked, or is the same again under another name, or of another tool.
     fn is_blocked_before(&self, intent: &Intent) -> bool {
         self.intents().any(|before| {
-            let is_same = before.intent.tool_name == intent.tool_name
-                && before.intent.normalized_input_hash == intent.normalized_input_hash;
+            let is_same = before.intent.normalized_input_hash == intent.normalized_input_hash;
             let is_blocked = matches!(before.answer, Some((Answer::Blocked, _)));
             is_blocked && (is_same || intent.retry_of.as_ref() == Some(&before.intent.intent_id))
         })

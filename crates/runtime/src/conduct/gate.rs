@@ -253,6 +253,26 @@ impl ToolGate for Gate {
         begun.map(Some).map_err(|held| held.why)
     }
 
+    fn is_worse(&self, entered: &Wish, now: &Wish) -> bool {
+        let Ok(standing) = self.scene.look() else { return false };
+        let policy = standing.run.policy();
+        let (before, after) = (name_of(policy, entered), name_of(policy, now));
+        let is_worse = !now.tool.is_empty() && policy.class_of(&after) > policy.class_of(&before);
+        if is_worse {
+            let text = format!("{} was let run {before}, and ran {after}", self.team.executor);
+            self.scene.note_refused(&self.team.executor, &after, Some(Rule::SameInput), &text);
+            self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
+        }
+        is_worse
+    }
+
+    fn missed(&self, wish: &Wish) {
+        if !is_own_tool(wish) && self.needs_review(wish) {
+            let why = "it says that this ran and failed, and it never asked for it";
+            self.scene.note_refused(&self.team.executor, &wish.tool, Some(Rule::IntentFirst), why);
+        }
+    }
+
     fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

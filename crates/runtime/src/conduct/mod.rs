@@ -59,6 +59,11 @@ impl Playing {
         Some(Part { role: self.0.role_of(session)?, trace: self.trace() })
     }
 
+    /// What whoever follows it should be told, once.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.0.take_notes()
+    }
+
     /// The trace of the run.
     pub fn trace(&self) -> baton_core::TraceId {
         self.0.scene.trace

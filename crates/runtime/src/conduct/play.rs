@@ -173,10 +173,7 @@ impl<'a> Conductor<'a> {
                 Next::Finish => self.finish(&standing)?,
                 Next::Audit => self.audit(None)?,
                 Next::Close => self.close()?,
-                Next::Stuck if standing.run.may_fall_back() => {
-                    self.is_through = false;
-                    self.propose(&standing, None)?;
-                }
+                Next::Stuck if standing.run.may_fall_back() => self.propose(&standing, None)?,
                 Next::Stuck => {
                     return Err(Halt::Failed("the executor ran nothing that could be claimed".to_owned()));
                 }
@@ -259,10 +256,16 @@ impl<'a> Conductor<'a> {
         (asked, shown): (&[String], Seen),
         is_there: &dyn Fn(&Standing, &Stage) -> bool,
     ) -> Result<(), Halt> {
-        let mut blocks = asked.to_vec();
+        let (mut blocks, mut last) = (asked.to_vec(), String::new());
         for _ in 0..=GUARD_CORRECTIONS_MAX {
             let before = self.stage.answers(role);
-            let said = self.turn(role, (blocks, shown), &mut nothing)?;
+            // An executor may run tools in whatever turn it has.
+            let said = match role {
+                Role::Executor => {
+                    self.turn(role, (blocks, shown), &mut |this: &mut Self| this.judge_intents())?
+                }
+                _ => self.turn(role, (blocks, shown), &mut nothing)?,
+            };
             // Through a tool, or signed elsewhere.
             let standing = self.stage.scene.look()?;
             if is_there(&standing, &self.stage) || standing.is_closed || standing.run.state().is_end() {
@@ -281,10 +284,12 @@ impl<'a> Conductor<'a> {
                 None => "there is no JSON object in it of the form that was asked for".to_owned(),
             };
             blocks = prompt::correct(asked, &why);
+            last = why;
         }
         let agent = self.stage.agent(role);
-        let why =
-            format!("the {role} {agent} gave no answer that fits, after {GUARD_CORRECTIONS_MAX} corrections");
+        let why = format!(
+            "the {role} {agent} gave no answer that fits, after {GUARD_CORRECTIONS_MAX} corrections: {last}"
+        );
         Err(Halt::player(Watched::Gone, why))
     }
 
@@ -293,6 +298,8 @@ impl<'a> Conductor<'a> {
         if rejected >= GUARD_PROPOSALS_MAX {
             return Err(Halt::Failed(format!("{rejected} proposals were rejected")));
         }
+        // Whatever it leads to, the executor is set to work anew.
+        self.is_through = false;
         let before = instead_of.and_then(|id| standing.run.proposal(id));
         let before =
             before.map(|proposed| (proposed, prompt::word(standing, &proposed.proposal.proposal_id)));
@@ -365,8 +372,7 @@ impl<'a> Conductor<'a> {
             }
             None => {
                 let store = &self.stage.scene.engine.ground().artifacts;
-                let max = crate::limits::GUARD_SHOWN_BYTES_MAX;
-                let input = prompt::beginning(store, &intended.intent.normalized_input_hash, max);
+                let input = prompt::input(store, &intended.intent.normalized_input_hash);
                 let asked = prompt::review_intent(&standing.run, intended, &input);
                 let id = id.clone();
                 let is_there = move |now: &Standing, _: &Stage| {
@@ -389,9 +395,10 @@ impl<'a> Conductor<'a> {
     fn tell_person(&mut self, id: &Token) {
         if self.told.insert(id.clone()) {
             let (task, trace) = (&self.attempt.bound().task, self.stage.scene.trace);
-            self.crew.notice_now(format!(
-                "{task}: {id} waits for a person: baton trace review {trace} {id} approve --reason \"…\""
-            ));
+            let what =
+                format!("{id} waits for a person: baton trace review {trace} {id} approve --reason \"…\"");
+            self.crew.notice_now(format!("{task}: {what}"));
+            self.stage.note(what);
         }
     }
 
@@ -493,6 +500,9 @@ impl<'a> Conductor<'a> {
         let bytes = super::scene::normalized(&serde_json::Value::Object(report.clone()));
         let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
         let executions = done(&standing.run);
+        if executions.is_empty() {
+            return Err(Halt::Failed("no tool ran to its end, so nothing can be claimed".to_owned()));
+        }
         let mut evidence = evidence_of(standing, &executions);
         let mut cited: Vec<_> = evidence.iter().map(|hash| self.stage.scene.cite(standing, hash)).collect();
         evidence.push(stored.sha256);

@@ -10,7 +10,9 @@ use baton_core::task::{Papers, Task};
 use baton_store::ArtifactStore;
 
 use super::scene::Standing;
-use crate::limits::{GUARD_SHOWN_BYTES_MAX, GUARD_SHOWN_EACH_BYTES};
+use crate::limits::{
+    GUARD_INPUT_BYTES_MAX, GUARD_INPUT_MEMBERS_MAX, GUARD_SHOWN_BYTES_MAX, GUARD_SHOWN_EACH_BYTES,
+};
 
 /// What the form of every answer is.
 const FORM: &str = "Answer with one JSON object of this form, and nothing after it; words in capitals are for you to fill in:";
@@ -77,8 +79,8 @@ pub(super) fn review_intent(run: &Run, intended: &Intended, input: &str) -> Vec<
         format!(
             "The executor wants to run {tool} (class {}) for this objective: {}\nIt says why: {}{retry}",
             intent.risk_class,
-            objective.unwrap_or_default(),
-            intent.justification
+            quoted(&objective.unwrap_or_default()),
+            quoted(&intent.justification)
         ),
         format!("This is what the tool would be given:\n\n{input}"),
         format!(
@@ -155,6 +157,9 @@ pub(super) fn examine(
                 standing.aside.artifacts.get(hash).map_or("evidence", |artifact| artifact.name.as_str());
             let text = beginning(store, hash, left.min(GUARD_SHOWN_EACH_BYTES));
             left = left.saturating_sub(text.len());
+            let bytes = standing.aside.artifacts.get(hash).map_or(0, |artifact| artifact.bytes);
+            let is_cut = bytes > text.len() as u64;
+            let text = if is_cut { format!("{text} … (cut: {bytes} bytes in all)") } else { text };
             part.push_str(&format!("\n\n{name} ({hash}):\n{text}"));
         }
         parts.push(part);
@@ -219,6 +224,28 @@ fn history(standing: &Standing) -> Vec<String> {
 
 pub(super) fn word<'a>(standing: &'a Standing, id: &Token) -> &'a str {
     standing.aside.words.get(id).map_or("", String::as_str)
+}
+
+/// Somebody's words, so that nothing in them can be taken for ours.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What a tool would be given: each member by itself, the short ones first, so that nothing hides behind something long.
+pub(super) fn input(store: &dyn ArtifactStore, hash: &baton_core::Digest) -> String {
+    let whole = beginning(store, hash, GUARD_INPUT_BYTES_MAX);
+    let cut = |text: String| match text.char_indices().nth(GUARD_SHOWN_EACH_BYTES) {
+        Some((at, _)) => format!("{} … (cut: {} bytes in all)", &text[..at], text.len()),
+        None => text,
+    };
+    let Ok(serde_json::Value::Object(members)) = serde_json::from_str(&whole) else { return cut(whole) };
+    let mut lines: Vec<String> =
+        members.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
+    lines.sort_by_key(String::len);
+    let shown: Vec<String> = lines.into_iter().take(GUARD_INPUT_MEMBERS_MAX).map(cut).collect();
+    let more = members.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!("\n… and {more} members more") } else { String::new() };
+    format!("{}{more}", shown.join("\n"))
 }
 
 /// The beginning of an artifact, as text.

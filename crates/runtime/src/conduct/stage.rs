@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::Role;
 use baton_core::event::{ArtifactRef, Seen};
-use baton_core::guard::{Claim, Outcome, Proposal, Reply, Rule, State, Step, Team};
+use baton_core::guard::{Claim, Outcome, Proposal, Reply, Rule, Step, Team};
 use baton_core::ids::{AgentName, SessionId, Token};
 use serde_json::{Map, Value};
 
@@ -32,6 +32,8 @@ struct Heard {
     kept: Vec<Token>,
     /// What an auditor that is an agent says of the verification.
     verdict: Option<(Outcome, String)>,
+    /// What whoever follows the run should be told.
+    notes: Vec<String>,
     /// How many answers of each of them were taken.
     answers: BTreeMap<Role, u64>,
 }
@@ -74,6 +76,14 @@ impl Stage {
 
     pub(super) fn answers(&self, role: Role) -> u64 {
         self.heard().answers.get(&role).copied().unwrap_or(0)
+    }
+
+    pub(super) fn note(&self, text: String) {
+        self.heard().notes.push(text);
+    }
+
+    pub(super) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.heard().notes)
     }
 
     pub(super) fn take_verdict(&self) -> Option<(Outcome, String)> {
@@ -122,7 +132,10 @@ impl Stage {
                 .say(role, &standing, &Step::IntentReviewed(review), &[])
                 .map(|()| "the review is recorded".to_owned()),
             (Role::Critic, Reply::Challenges(challenges)) => {
-                for challenge in &challenges {
+                // One that stands already is not said again, should the answer be given anew.
+                let is_new =
+                    |id: &Token| standing.run.claim(id).is_none_or(|known| known.open_challenges == 0);
+                for challenge in challenges.iter().filter(|challenge| is_new(&challenge.claim_id)) {
                     let cited: Vec<_> =
                         challenge.evidence.iter().map(|hash| self.scene.cite(&standing, hash)).collect();
                     self.say(role, &standing, &Step::Challenged(challenge.clone()), &cited)?;
@@ -134,7 +147,11 @@ impl Stage {
             }
             (Role::Executor, Reply::Claims(claims)) => {
                 let is_given = |i: usize| answer["claims"][i].get("evidence").is_some();
-                for (i, claim) in claims.into_iter().enumerate() {
+                let is_new = |claim: &Claim| {
+                    let mut known = standing.run.claims().filter(|known| !known.is_revised);
+                    !known.any(|known| known.claim.claim_text == claim.claim_text)
+                };
+                for (i, claim) in claims.into_iter().enumerate().filter(|(_, claim)| is_new(claim)) {
                     self.claim(&standing, claim, is_given(i))?;
                 }
                 Ok("recorded".to_owned())
@@ -155,7 +172,7 @@ impl Stage {
                     Role::Auditor => "verdict",
                     _ => "intent, claims or stands",
                 };
-                let why = format!("answer: expected {expected} from a {role}, got something else");
+                let why = format!("answer: expected {expected} from the {role}, got something else");
                 self.scene.note_refused(
                     self.agent(role),
                     "an answer of another role",
@@ -222,10 +239,10 @@ impl Stage {
     }
 }
 
-/// As long as nothing is approved, a proposal takes the place of the one before it.
+/// As long as nothing is approved, or nothing any more, a proposal takes the place of the one before it.
 fn revising(standing: &Standing, proposal: Proposal) -> Proposal {
     let last = standing.run.proposals().max_by_key(|proposed| proposed.seq);
-    let before = last.filter(|_| standing.run.state() < State::Executing && proposal.revises.is_none());
+    let before = last.filter(|_| standing.run.approved().is_none() && proposal.revises.is_none());
     match before {
         Some(before) => Proposal { revises: Some(before.proposal.proposal_id.clone()), ..proposal },
         None => proposal,

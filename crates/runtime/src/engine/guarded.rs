@@ -1,5 +1,6 @@
 //! Guarded runs as far as their tasks are concerned: begun, cited at their end, and what was refused in between.
 
+use baton_core::guard::State;
 use baton_core::task::decide::{GuardBegins, GuardEnded};
 use baton_core::{AgentName, TaskId, TraceId};
 
@@ -21,6 +22,18 @@ impl Engine {
         self.act(&mut state, |board, settings| Ok(((), board.end_guard(ended, settings.rules, moment)?)))?;
         self.tick_locked(&mut state)?;
         Ok(())
+    }
+
+    /// Cites the abort of a run that nobody plays at the moment; whoever plays one does so itself.
+    pub fn cite_aborted(&self, trace: TraceId, why: &str) -> Result<(), Fault> {
+        let found = self.look(|board| {
+            let task = board.tasks().find(|task| task.guard == Some(trace) && task.lease.is_none())?;
+            Some((task.id.clone(), task.run.as_ref()?.id))
+        })?;
+        let head = self.ground.journal.trace(trace).map(|summary| summary.head);
+        let (Some((task, run)), Some(head)) = (found, head) else { return Ok(()) };
+        let (state, why) = (State::Aborted, why.to_owned());
+        self.end_guard(&GuardEnded { task, run, trace, head, state, verdict: None, why })
     }
 
     /// Records what the rules of guarded work kept somebody from.

@@ -2,13 +2,13 @@
 //!
 //! [`ToolGate`] is who decides; [`Gating`] is what the session's own thread keeps of calls that an agent runs by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::Digest;
 use baton_core::ids::Token;
-use baton_core::session::{Answer, Cause, Input, PermissionKind};
+use baton_core::session::{Answer, Cause, Input, PermissionKind, RunStatus};
 use baton_store::AppendError;
 use serde_json::{Value, json};
 
@@ -54,6 +54,17 @@ pub trait ToolGate: Send + Sync + std::fmt::Debug {
     /// asked for, and is let be; agents say that a tool runs and ask for it then.
     fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String>;
 
+    /// Whether a call turns out to be worse than what was let through: then it is not what was let through.
+    fn is_worse(&self, entered: &Wish, now: &Wish) -> bool {
+        let _ = (entered, now);
+        false
+    }
+
+    /// Takes note of a tool that the agent says failed, and that it never asked for.
+    fn missed(&self, wish: &Wish) {
+        let _ = wish;
+    }
+
     /// Whether somebody waits for its answer: then whoever is waited for may be silent.
     fn is_waiting(&self) -> bool {
         false
@@ -68,6 +79,8 @@ pub trait ToolGate: Send + Sync + std::fmt::Debug {
 pub(super) struct Gating {
     /// What was told of a call before it was asked for or ran.
     told: BTreeMap<String, Wish>,
+    /// Calls that were asked for.
+    asked: BTreeSet<String>,
     /// Calls that were let through and have not ended.
     entered: BTreeMap<String, Entry>,
     /// What ends the waiting for an answer, by the permission that waits for it.
@@ -101,6 +114,7 @@ impl Running {
             self.own.push_back(Letter::Gated { id, call, entered: Ok(Entry(None)) });
             return;
         }
+        self.gating.asked.extend(call.map(str::to_owned));
         let told = call.and_then(|call| self.gating.told.get(call)).cloned();
         let wish = match (asked, told) {
             // Some say what they want to run, and ask for it without saying it again.
@@ -166,25 +180,31 @@ impl Running {
         let Some(gate) = self.start.gate.clone() else { return };
         let call = &seen.call_id;
         self.gating.hear(seen);
+        let Some(told) = self.gating.told.get(call).cloned() else { return };
+        let now =
+            Wish { tool: seen.tool.clone().unwrap_or_default(), kind: seen.kind.clone(), ..Wish::default() };
+        if self.gating.entered.contains_key(call) && gate.is_worse(&told, &now) {
+            return self.condemn_for("another tool than it was let through for");
+        }
         let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
         let has_ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
         if runs && !self.gating.entered.contains_key(call) {
             // What was denied, or what could not even be asked for, is told to have failed, and did not run.
-            let is_undone = seen.progress == Some(Progress::SaysNo);
-            let was_seen = self.machine.run_of(call).is_some_and(|run| run.status.is_terminal());
-            if is_undone || was_seen {
+            let run = self.machine.run_of(call).map(|run| run.status);
+            if run.is_some_and(RunStatus::is_terminal) {
                 return;
             }
-            let wish = self.gating.told.get(call).cloned().unwrap_or_default();
-            match gate.observe(&wish, has_ended) {
+            if seen.progress == Some(Progress::SaysNo) {
+                let has_run = run.is_some_and(|status| status != RunStatus::Queued);
+                if has_run && !self.gating.asked.contains(call) {
+                    gate.missed(&told);
+                }
+                return;
+            }
+            match gate.observe(&told, has_ended) {
                 Ok(Some(entry)) => drop(self.gating.entered.insert(call.clone(), entry)),
                 Ok(None) => return,
-                Err(why) => {
-                    let message = format!("the agent ran a tool that nobody had allowed: {why}");
-                    self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
-                    self.condemn();
-                    return;
-                }
+                Err(why) => return self.condemn_for(&format!("a tool that nobody had allowed: {why}")),
             }
         }
         if has_ended && let Some(entry) = self.gating.entered.remove(call) {
@@ -205,6 +225,12 @@ impl Running {
         if let Some(stop) = self.gating.waiting.remove(id) {
             stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn condemn_for(&mut self, what: &str) {
+        let message = format!("the agent ran {what}");
+        self.blamed.get_or_insert_with(|| Failure::of(Cause::Protocol, message));
+        self.condemn();
     }
 
     fn leave_gate(&self, entry: Entry, gave: &Gave) {

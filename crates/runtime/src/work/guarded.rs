@@ -73,20 +73,16 @@ impl Crew {
             |name: &&AgentName| !own(name.as_str()) && name.as_str() != baton_core::roles::OPERATOR;
         let all = [&team.planner, &team.critic, &team.auditor, &team.executor];
         for name in all.into_iter().filter(is_agent) {
-            if !self.broker.agents().contains_key(name) {
-                return Err(NotBegun::UnknownAgent(name.clone()).into());
+            let spec = self.broker.agents().get(name).ok_or_else(|| NotBegun::UnknownAgent(name.clone()))?;
+            if matches!(spec.drive, Drive::Exec { .. }) {
+                let why = format!(
+                    "{name} runs its tools before anybody could be asked (harness exec): a player speaks ACP, or is a model"
+                );
+                return Err(NotStarted::Team { task: task.id.clone(), why });
             }
         }
         let spec = self.broker.agents().get(&team.executor).cloned();
-        let spec = spec.ok_or_else(|| NotBegun::UnknownAgent(team.executor.clone()))?;
-        if matches!(spec.drive, Drive::Exec { .. }) {
-            let why = format!(
-                "{} runs its tools before anybody could be asked (harness exec): an executor speaks ACP, or is a model",
-                spec.name
-            );
-            return Err(NotStarted::Team { task: task.id.clone(), why });
-        }
-        Ok(spec)
+        Ok(spec.ok_or_else(|| NotBegun::UnknownAgent(team.executor.clone()))?)
     }
 
     /// Whether a guarded run is being played right now.

@@ -83,7 +83,7 @@ fn begun(policy: &Policy) -> Words {
 fn proposal(id: &str) -> Words {
     words(
         "proposal_created",
-        json!({"proposal_id": id, "objective": "mend it", "required_tools": ["write_file", "run_command"]}),
+        json!({"proposal_id": id, "objective": "mend it", "required_tools": ["make_file", "run_command"]}),
     )
 }
 
@@ -95,7 +95,7 @@ fn intent(id: &str, risk: &str) -> Words {
     words(
         "tool_intent_signed",
         json!({
-            "intent_id": id, "proposal_id": "p1", "tool_name": "write_file", "risk_class": risk,
+            "intent_id": id, "proposal_id": "p1", "tool_name": "make_file", "risk_class": risk,
             "normalized_input_hash": sha256(INPUT).to_string(), "justification": "it is needed",
         }),
     )

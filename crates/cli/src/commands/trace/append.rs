@@ -73,8 +73,8 @@ fn append_all(
             }
         };
         decision.events.iter().try_for_each(|draft| speaker.check(draft)).map_err(locate)?;
-        let types = decision.events.iter().map(|draft| draft.event_type.as_str());
-        guarded::expect_not_gated(ctx, speaker.trace, types).map_err(locate)?;
+        let mut drafts = decision.events.iter();
+        drafts.try_for_each(|draft| guarded::expect_unplayed(ctx, speaker.trace, draft)).map_err(locate)?;
         let open = match writing {
             Some(open) => open,
             None => {

@@ -19,7 +19,7 @@ use super::speaker::Speaker;
 use crate::commands::Ended;
 use crate::commands::events::parse;
 use crate::context::{Context, Writing};
-use crate::error::{CliError, Code};
+use crate::error::{CliError, Code, Stop};
 use crate::exit::Exit;
 use crate::ids;
 use crate::input::{Decision, Draft};
@@ -44,9 +44,28 @@ pub(super) fn abort(ctx: &Context, ui: &mut Ui, args: &TraceAbort) -> Ended {
     let read = ctx.board()?;
     let trace = ids::trace(&read.visit.reader, &args.id.trace)?;
     expect_own_end(&read.board, trace)?;
+    let is_run = read.board.tasks().any(|task| task.guard == Some(trace));
     let writing = ctx.write(ui)?;
     let recorded = append_abort(ctx, &writing, trace, args);
-    end(ui, writing, trace, recorded, &format!("aborted {trace}"))
+    let exit = end(ui, writing, trace, recorded, &format!("aborted {trace}"))?;
+    if is_run {
+        // The task of a run that nobody plays is cancelled here; whoever plays one does so itself.
+        let tasks = ctx.tasks(ui)?;
+        let cited =
+            tasks.cite_aborted(trace, &args.reason).map_err(|fault| Stop::from(CliError::from(fault)));
+        tasks.finish(ui, cited)?;
+    }
+    Ok(exit)
+}
+
+/// Says what was recorded.
+fn tell(ui: &mut Ui, trace: TraceId, receipts: &Recorded, said: &str) -> Result<(), Stop> {
+    if ui.json {
+        ui.object(&receipts_json(trace, receipts.iter().map(|(receipt, _)| receipt)))?;
+    } else {
+        ui.line(said)?;
+    }
+    ui.flush()
 }
 
 /// What was recorded, with the type of each.
@@ -67,12 +86,7 @@ fn end(
             return Err(error.into());
         }
     };
-    if ui.json {
-        ui.object(&receipts_json(trace, receipts.iter().map(|(receipt, _)| receipt)))?;
-    } else {
-        ui.line(said)?;
-    }
-    ui.flush()?;
+    tell(ui, trace, &receipts, said)?;
     writing.close(ui)?;
     Ok(Exit::Ok)
 }

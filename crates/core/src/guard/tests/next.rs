@@ -23,7 +23,7 @@ fn one_step_follows_another_to_the_end() {
     assert_eq!(story.run.next(IDLE), Next::Execute);
     assert_eq!(story.run.next(THROUGH), Next::Stuck);
     let on_p2 = |name: &str, risk| {
-        Step::Intended(Intent { proposal_id: id("p2"), ..intent_of(name, "write_file", risk) })
+        Step::Intended(Intent { proposal_id: id("p2"), ..intent_of(name, "make_file", risk) })
     };
     story.say(EXECUTOR, &on_p2("i1", Risk::High));
     assert_eq!(story.run.next(AT_WORK), Next::ReviewIntent(id("i1")));

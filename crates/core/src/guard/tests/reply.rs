@@ -87,11 +87,11 @@ fn the_rules_let_through_what_is_foreseen_and_not_of_the_highest_class() {
     let mut story = Story::default();
     story.say(PLANNER, &proposal("p1"));
     let said = story.run.review_by_rules(story.run.proposal(&id("p1")).unwrap());
-    assert_eq!((said.status, said.conditions), (Review::Conditional, vec!["write_file".to_owned()]));
+    assert_eq!((said.status, said.conditions), (Review::Conditional, vec!["make_file".to_owned()]));
     let mut story = Story::default().planned();
     let intents = [
-        ("i1", "write_file", Risk::Medium, Answer::Approved),
-        ("i2", "write_file", Risk::High, Answer::Blocked),
+        ("i1", "make_file", Risk::Medium, Answer::Approved),
+        ("i2", "make_file", Risk::High, Answer::Blocked),
         ("i3", "edit_file", Risk::Low, Answer::Blocked),
     ];
     for (name, tool, risk, expected) in intents {

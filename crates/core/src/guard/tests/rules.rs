@@ -205,7 +205,7 @@ fn what_a_step_is_about_stands_before_it() {
     story.breaks(
         Rule::Subject,
         EXECUTOR,
-        &Step::Intended(Intent { proposal_id: id("p9"), ..intent_of("i1", "write_file", Risk::Low) }),
+        &Step::Intended(Intent { proposal_id: id("p9"), ..intent_of("i1", "make_file", Risk::Low) }),
     );
     story.breaks(Rule::Subject, EXECUTOR, &retry("i2", "i1"));
     story.breaks(Rule::Subject, CRITIC, &answer("i1", Answer::Approved));
@@ -316,7 +316,7 @@ fn a_tool_that_failed_may_be_followed_by_as_many_proposals_as_the_policy_says() 
 #[test]
 fn nothing_is_done_for_a_proposal_that_is_not_approved() {
     let on = |of: &str, n: &str| {
-        Step::Intended(Intent { proposal_id: id(of), ..intent_of(n, "write_file", Risk::Low) })
+        Step::Intended(Intent { proposal_id: id(of), ..intent_of(n, "make_file", Risk::Low) })
     };
     let mut story = Story::default();
     story.say(PLANNER, &proposal("p1")).say(PLANNER, &proposal("p2")).say(PLANNER, &proposal("p3"));
@@ -373,7 +373,7 @@ fn a_risky_tool_waits_for_its_review_and_a_blocked_one_for_ever() {
         &Step::Intended(Intent {
             normalized_input_hash: hash(8),
             retry_of: Some(id("i5")),
-            ..intent_of("i7", "write_file", Risk::Low)
+            ..intent_of("i7", "make_file", Risk::Low)
         }),
     );
     again.breaks(Rule::IntentApproved, EXECUTOR, &Step::Started(execution("i7", 8)));

@@ -34,7 +34,7 @@ pub(super) fn proposal(name: &str) -> Step {
         proposal_id: id(name),
         objective: "mend it".into(),
         assumptions: vec![],
-        required_tools: vec!["write_file".into(), "run_command".into()],
+        required_tools: vec!["make_file".into(), "run_command".into()],
         expected_evidence: vec!["the test's output".into()],
         revises: None,
     })
@@ -46,8 +46,7 @@ pub(super) fn revision(name: &str, of: &str) -> Step {
 }
 
 pub(super) fn review(of: &str, status: Review) -> Step {
-    let conditions =
-        if status == Review::Conditional { vec!["write_file: below src".into()] } else { vec![] };
+    let conditions = if status == Review::Conditional { vec!["make_file: below src".into()] } else { vec![] };
     let (risk, rationale) = ("small".into(), "as I see it".into());
     Step::Reviewed(ProposalReview { proposal_id: id(of), status, conditions, risk, rationale })
 }
@@ -65,11 +64,11 @@ pub(super) fn intent_of(name: &str, tool: &str, risk_class: Risk) -> Intent {
 }
 
 pub(super) fn intent(name: &str, risk: Risk) -> Step {
-    Step::Intended(intent_of(name, "write_file", risk))
+    Step::Intended(intent_of(name, "make_file", risk))
 }
 
 pub(super) fn retry(name: &str, of: &str) -> Step {
-    Step::Intended(Intent { retry_of: Some(id(of)), ..intent_of(name, "write_file", Risk::Low) })
+    Step::Intended(Intent { retry_of: Some(id(of)), ..intent_of(name, "make_file", Risk::Low) })
 }
 
 pub(super) fn answer(of: &str, status: Answer) -> Step {

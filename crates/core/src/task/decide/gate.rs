@@ -1,7 +1,7 @@
 //! The gates that no agent opens for itself: the verdict of CI, and a person's yes or no.
 
 use super::recover::{Failed, Rules, fail_attempt};
-use super::{Act, Decided, Moment, expect_text, system};
+use super::{Act, Decided, Moment, UNVERIFIED, expect_text, system};
 use crate::event::{Actor, ArtifactRef};
 use crate::ids::TaskId;
 use crate::limits::REASON_CHARS_MAX;
@@ -97,6 +97,9 @@ impl Board {
     /// Lets a task in review through: one phase, all that are left, or to its end where a report alone brought it here.
     pub fn approve(&self, asked: &Approve, by: &Actor, moment: Moment) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &asked.task, moment)?;
+        if act.task.guard.is_some() {
+            return Err(Refusal::Guarded(UNVERIFIED));
+        }
         let task = &act.task;
         let by_report = task.by_report && task.phase != Phase::CiPending;
         if task.status != Status::Review {

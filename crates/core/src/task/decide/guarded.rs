@@ -59,7 +59,7 @@ impl Board {
         let why: String = one_line(&ended.why).chars().take(REASON_CHARS_MAX).collect();
         let GuardEnded { trace, head, state, verdict, .. } = *ended;
         act.emit(&by, &TaskEvent::Verified(Verified { trace, head, state, verdict, why: why.clone() }));
-        let is_its_own = act.task.lease.as_ref().is_some_and(|lease| lease.run == ended.run);
+        let is_its_own = act.task.lease.as_ref().is_none_or(|lease| lease.run == ended.run);
         if !is_its_own {
             return Ok(act.done());
         }
@@ -71,7 +71,12 @@ impl Board {
                     report.map_or((Outcome::NeedsReview, String::new()), |said| (said.outcome, said.reason));
                 super::recover::apply_outcome(&mut act, &by, outcome, &why, "verified", rules);
             }
-            State::Aborted => act.go(&by, Status::Cancelled, "aborted"),
+            State::Aborted if act.task.status.may_become(Status::Cancelled) => {
+                act.go(&by, Status::Cancelled, "aborted");
+            }
+            // Somebody has moved it meanwhile.
+            State::Aborted => {}
+            _ if !act.task.status.may_become(Status::Blocked) => {}
             _ => {
                 let why = if why.is_empty() { "the guarded run failed".to_owned() } else { why };
                 let moved = Transitioned {

@@ -35,6 +35,9 @@ pub use crate::moment::{Ids, Moment};
 use crate::roles::{OPERATOR, OWN_AGENT, Role};
 use crate::time::Timestamp;
 
+/// Why a guarded task is not let through while its run is open.
+pub(crate) const UNVERIFIED: &str = "its run is not verified yet, and a person may abort that";
+
 /// Facts to record, and who should hear of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decided {

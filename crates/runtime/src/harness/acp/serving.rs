@@ -103,6 +103,9 @@ impl Serving {
         request: ReadTextFileRequest,
         responder: Responder<ReadTextFileResponse>,
     ) -> Result<(), RpcError> {
+        if let Err(error) = files(self) {
+            return responder.respond_with_error(error);
+        }
         let input = json!({"path": request.path, "line": request.line, "limit": request.limit});
         let wish = || Wish { tool: "read_file".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
@@ -130,6 +133,9 @@ impl Serving {
         request: WriteTextFileRequest,
         responder: Responder<WriteTextFileResponse>,
     ) -> Result<(), RpcError> {
+        if let Err(error) = files(self) {
+            return responder.respond_with_error(error);
+        }
         let input = json!({"path": request.path, "content": request.content});
         let wish = || Wish { tool: "write_file".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
@@ -149,6 +155,9 @@ impl Serving {
         request: CreateTerminalRequest,
         responder: Responder<CreateTerminalResponse>,
     ) -> Result<(), RpcError> {
+        if let Err(error) = terminals(self) {
+            return responder.respond_with_error(error);
+        }
         let env: BTreeMap<&str, &str> =
             request.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str())).collect();
         let input = json!({"command": request.command, "args": request.args, "env": env, "cwd": request.cwd});
