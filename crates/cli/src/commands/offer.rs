@@ -8,6 +8,10 @@ use crate::context::Context;
 
 /// The command with which a ready task is begun: with an agent that is configured and would take it, else by hand.
 pub(super) fn begin(ctx: &Context, task: &Task) -> String {
+    if task.is_held_to_rules() {
+        // Its team does it.
+        return format!("baton run --task {}", task.id);
+    }
     let settings = ctx.layout().and_then(|layout| ctx.settings(Some(layout.root())));
     let run = settings.ok().and_then(|settings| run(&settings, task));
     run.unwrap_or_else(|| format!("baton task claim {} --agent NAME", task.id))

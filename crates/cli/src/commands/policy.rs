@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton_core::guard::Policy;
+use baton_core::guard::{Critic, Policy};
 use baton_core::roles::{RULES, VERIFIER};
 use baton_core::{AgentName, duration};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
     if ui.json {
         ui.object(&json!({
             "v": 1, "valid": problems.is_empty(), "guarded": policy.guarded, "policy": to_json(&policy.rules),
-            "team": players(&team).map(|(part, name)| (part.to_owned(), Value::from(name))).into_iter().collect::<Value>(),
+            "team": players(&team, &policy.rules).map(|(part, name)| (part.to_owned(), Value::from(name))).into_iter().collect::<Value>(),
             "problems": problems,
         }))?;
         return Ok(exit);
@@ -48,7 +48,7 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
     for (rule, holds) in rows(&policy.rules) {
         table.row(vec![rule.to_owned(), holds]);
     }
-    for (part, name) in players(&team) {
+    for (part, name) in players(&team, &policy.rules) {
         table.row(vec![part.to_owned(), name]);
     }
     ui.table(table)?;
@@ -59,14 +59,15 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
 }
 
 /// Who plays which part; what nobody is named for, Baton plays itself.
-fn players(team: &TeamNames) -> [(&'static str, String); 4] {
+fn players(team: &TeamNames, policy: &Policy) -> [(&'static str, String); 4] {
+    let judge = if policy.critics.contains(&Critic::Rules) { RULES } else { "a person" };
     let name = |name: &Option<AgentName>, else_: &str| {
         name.as_ref().map_or_else(|| else_.to_owned(), ToString::to_string)
     };
     [
         ("planner", name(&team.planner, "nobody")),
         ("executor", name(&team.executor, "the task's own agent")),
-        ("critic", name(&team.critic, RULES)),
+        ("critic", name(&team.critic, judge)),
         ("auditor", name(&team.auditor, VERIFIER)),
     ]
 }

@@ -253,6 +253,13 @@ fn task_and_agent(
         true => owner.crew.executor().or_else(|| task.routing.agent.clone()),
         false => task.routing.agent.clone(),
     });
+    let executor = owner.crew.executor().filter(|_| named.as_ref().is_some_and(Task::is_held_to_rules));
+    if let (Some(executor), Some(asked)) = (&executor, &args.agent)
+        && executor != asked
+    {
+        let what = format!("{executor} executes guarded tasks (team.executor), and not {asked}");
+        return Err(CliError::new(Code::Value, what).hint("leave out --agent"));
+    }
     let agent = match args.agent.clone().or(routed) {
         Some(agent) => agent,
         None => only_agent(owner, &with_mock(args))?,

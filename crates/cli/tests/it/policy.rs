@@ -26,7 +26,7 @@ fn what_holds_is_shown_with_what_the_profile_says_filled_in() {
     assert_eq!((&policy["profile"], &policy["risk_threshold"]), (&json!("strict"), &json!("low")));
     assert_eq!((&policy["min_evidence"], &policy["critics"]), (&json!(2), &json!(["person"])));
     assert_eq!(policy["budgets"], json!({"wall_clock_ms": 3_600_000}));
-    assert_eq!(checked["team"]["critic"], "baton-rules");
+    assert_eq!(checked["team"]["critic"], "a person", "the policy lets nobody else");
     let shown = home.run(&["policy", "check"]);
     let shown = &shown.expect(0).stdout;
     for line in ["open_disputes", "deploy high", "1h", "ada", "baton-verifier"] {

@@ -144,7 +144,7 @@ pub enum Question {
 
 /// A rule that is broken, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{expected}; {found} (rule {})", rule.as_str())]
+#[error("expected {expected}; {found} (rule {})", rule.as_str())]
 pub struct Breach {
     pub rule: Rule,
     pub expected: String,

@@ -29,6 +29,8 @@ pub struct Load {
     pub is_shared_taken: bool,
     /// Tasks that could not be begun a moment ago. They take nobody's place meanwhile.
     pub set_aside: BTreeSet<TaskId>,
+    /// Who executes guarded tasks, whoever they are for.
+    pub executor: Option<AgentName>,
 }
 
 /// A task for an agent.
@@ -54,7 +56,9 @@ impl Board {
             }
             let has_room =
                 |agent: &&Willing| running.get(&agent.name).copied().unwrap_or(0) < agent.max_sessions;
-            let fits = |agent: &&Willing| match (&task.routing.agent, &task.routing.role) {
+            let executor = load.executor.as_ref().filter(|_| task.is_held_to_rules());
+            let fits = |agent: &&Willing| match (executor.or(task.routing.agent.as_ref()), &task.routing.role)
+            {
                 (Some(name), _) => *name == agent.name,
                 (None, Some(role)) => agent.roles.contains(role),
                 (None, None) => agent.takes_any,
@@ -203,6 +207,20 @@ mod tests {
         let mut called = new("b", Priority::Normal);
         called.routing.agent = Some("mock".parse().unwrap());
         check(&board(vec![new("a", Priority::Normal), called]), &shy, &load(9), &[("b", "mock")]);
+    }
+
+    #[test]
+    fn a_guarded_task_is_for_its_executor() {
+        let guarded = New { guarded: true, ..new("b", Priority::Normal) };
+        let shy = Willing { takes_any: false, ..agent("exec", &[], 9) };
+        let agents = [agent("x", &[], 9), shy];
+        let load = Load { executor: Some("exec".parse().unwrap()), ..load(9) };
+        check(
+            &board(vec![new("a", Priority::Normal), guarded]),
+            &agents,
+            &load,
+            &[("a", "x"), ("b", "exec")],
+        );
     }
 
     #[test]

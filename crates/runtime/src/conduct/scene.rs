@@ -192,7 +192,7 @@ impl Scene {
                 Err(AppendError::Refused(Refusal::HeadMoved { .. })) => return Err(Unsaid::HeadMoved),
                 Err(AppendError::Refused(Refusal::Closed(_))) => return Err(Unsaid::Closed),
                 Err(AppendError::Refused(Refusal::Guard(breach))) => {
-                    let why = format!("{breach}; {}", breach.rule.remedy());
+                    let why = format!("{breach}. {}", breach.rule.remedy());
                     return Err(Unsaid::Forbidden { rule: Some(breach.rule), why });
                 }
                 Err(AppendError::Refused(

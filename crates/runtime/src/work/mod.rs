@@ -272,7 +272,8 @@ impl Dispatcher for Arc<Crew> {
         without.retain(|_, since| since.elapsed() < WORKTREE_PAUSE);
         let set_aside = without.keys().cloned().collect();
         let is_shared_taken = self.workspace.who().is_some();
-        Load { is_shared_taken, set_aside, ..self.broker.load(self.max_concurrent) }
+        let executor = self.executor();
+        Load { is_shared_taken, set_aside, executor, ..self.broker.load(self.max_concurrent) }
     }
 
     fn start(&self, assignment: &Assignment) -> Result<bool, Fault> {

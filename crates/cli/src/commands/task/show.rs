@@ -102,6 +102,11 @@ fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers)
     let mut say = |name: &str, text: String| ui.line(&format!("{name:<11} {}", printable(&text)));
     say("status", format!("{}, phase {}, {}", task.status, task.phase, ago(task.last_transition_at, now)))?;
     say("priority", task.priority.to_string())?;
+    if task.guarded {
+        let run =
+            task.guard.map_or("its work is done by a team".to_owned(), |run| format!("its run is {run}"));
+        say("guarded", run)?;
+    }
     if let Some(agent) = &task.routing.agent {
         say("for", agent.to_string())?;
     }

@@ -191,7 +191,10 @@ fn told(line: &Line<'_>) -> Told {
                 Outcome::Warnings => Mark::Warn,
                 Outcome::Fail => Mark::Bad,
             };
-            Told::new(format!("{who} verified up to {}: {}", short(&audit.head), audit.status), "")
+            // Beside what the rules know, it may say why.
+            let fields = line.to_payload().map(|payload| payload.fields().into_owned()).unwrap_or_default();
+            let why = fields.get("why").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+            Told::new(format!("{who} verified up to {}: {}", short(&audit.head), audit.status), &why)
                 .marked(mark)
                 .all("report", short(&audit.report))
         }
