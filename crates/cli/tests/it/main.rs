@@ -17,9 +17,13 @@ mod concurrency;
 #[cfg(test)]
 mod conducted;
 #[cfg(test)]
+mod conducted_keys;
+#[cfg(test)]
 mod conducted_kills;
 #[cfg(test)]
 mod conducted_limits;
+#[cfg(test)]
+mod conducted_tries;
 #[cfg(test)]
 mod config;
 #[cfg(test)]

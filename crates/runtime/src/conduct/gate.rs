@@ -318,13 +318,12 @@ fn is_declared(known: &Intended, tool: &str, input: &Digest) -> bool {
         && !is_blocked
 }
 
-/// The last intent for the same tool that was blocked or failed, and that nothing took the place of.
+/// The intent before, where it was for the same tool, was blocked or failed, and nothing took its place: what follows at once is meant to.
 fn taken_back(run: &Run, tool: &str) -> Option<Token> {
-    let is_over = |known: &&Intended| {
-        let is_blocked = matches!(known.answer, Some((Answer::Blocked, _)));
-        known.intent.tool_name == tool && (is_blocked || known.has_failed) && !known.is_retried
-    };
-    run.intents().filter(is_over).max_by_key(|known| known.seq).map(|known| known.intent.intent_id.clone())
+    let before = run.intents().max_by_key(|known| known.seq)?;
+    let is_blocked = matches!(before.answer, Some((Answer::Blocked, _)));
+    let is_over = (is_blocked || before.has_failed) && !before.is_retried;
+    (is_over && before.intent.tool_name == tool).then(|| before.intent.intent_id.clone())
 }
 
 /// Whether work can still be begun in a run.

@@ -12,11 +12,13 @@
 
 mod audit;
 mod cast;
+mod claims;
 mod gate;
 mod onlooker;
 mod play;
 mod player;
 mod prompt;
+mod reviews;
 mod scene;
 mod stage;
 

@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::guard::{
-    Claim, Claimed, Disputes, FinalStatement, Known, Next, Outcome as Verdict, Reply, Step,
-};
+use baton_core::guard::{Claimed, Known, Next, Outcome as Verdict, Reply};
 use baton_core::ids::Token;
-use baton_core::limits::GUARD_TEXT_CHARS_MAX;
 use baton_core::task::{Outcome as Reported, Papers, Task};
 use baton_core::{Role, Seen};
 
@@ -17,7 +14,7 @@ use super::gate::{is_at_work, settle};
 use super::player::Player;
 use super::scene::{Standing, Unsaid};
 use super::stage::{NotTaken, Stage};
-use super::{Failed, Halt, Own, Playing, cite, done, evidence_of, give_up, own_player, prompt};
+use super::{Failed, Halt, Playing, cite, give_up, own_player, prompt};
 use crate::harness::AgentSpec;
 use crate::limits::{
     GUARD_AUDITS_MAX, GUARD_CORRECTIONS_MAX, GUARD_LOOK, GUARD_PROPOSALS_MAX, GUARD_ROUNDS_MAX,
@@ -40,11 +37,11 @@ pub(crate) struct Conductor<'a> {
     is_through: bool,
     turns: usize,
     /// Claims that the critic has looked at, and challenges that the executor was asked about.
-    examined: BTreeSet<Token>,
-    answered: BTreeSet<Token>,
-    rounds: usize,
+    pub(super) examined: BTreeSet<Token>,
+    pub(super) answered: BTreeSet<Token>,
+    pub(super) rounds: usize,
     /// What somebody was told to do, so that it is told once.
-    told: BTreeSet<Token>,
+    pub(super) told: BTreeSet<Token>,
     tokens: Tokens,
     /// Whether the executor had a session.
     pub(super) has_executor: bool,
@@ -240,17 +237,17 @@ impl<'a> Conductor<'a> {
         Ok(self.tokens.used)
     }
 
-    fn task(&self) -> Result<(Task, Papers), Halt> {
+    pub(super) fn task(&self) -> Result<(Task, Papers), Halt> {
         Ok(self.stage.scene.engine.task(&self.attempt.bound().task)?)
     }
 
-    fn task_text(&self) -> Result<String, Halt> {
+    pub(super) fn task_text(&self) -> Result<String, Halt> {
         let (task, papers) = self.task()?;
         Ok(prompt::task_text(&task, &papers))
     }
 
     /// Has a player asked until its answer is taken, or has been corrected often enough. `is_there` says whether what is wanted has been said.
-    fn ask_for(
+    pub(super) fn ask_for(
         &mut self,
         role: Role,
         (asked, shown): (&[String], Seen),
@@ -338,79 +335,6 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn review(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
-        let Some(proposed) = standing.run.proposal(id) else { return Ok(()) };
-        let critic = self.stage.agent(Role::Critic).clone();
-        let has_spoken = proposed.reviews.iter().any(|(by, ..)| *by == critic);
-        match own_player(&self.stage.team, Role::Critic) {
-            _ if has_spoken => self.wait_for_person(standing, id),
-            Some(Own::Person) => self.wait_for_person(standing, id),
-            Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
-                let step = Step::Reviewed(standing.run.review_by_rules(proposed));
-                Ok(self.stage.say(Role::Critic, standing, &step, &[])?)
-            }
-            None => {
-                let asked = prompt::review(&self.task_text()?, proposed);
-                let (known, id) = (proposed.reviews.len(), id.clone());
-                let is_there = move |now: &Standing, _: &Stage| {
-                    now.run.proposal(&id).is_none_or(|proposed| proposed.reviews.len() > known)
-                };
-                self.ask_for(Role::Critic, (&asked, standing.head), &is_there)
-            }
-        }
-    }
-
-    fn review_intent(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
-        let Some(intended) = standing.run.intent(id) else { return Ok(()) };
-        match own_player(&self.stage.team, Role::Critic) {
-            Some(Own::Person) => self.tell_person(id),
-            Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
-                let step = Step::IntentReviewed(standing.run.review_intent_by_rules(intended));
-                self.stage.say(Role::Critic, standing, &step, &[])?;
-            }
-            None => {
-                let store = &self.stage.scene.engine.ground().artifacts;
-                let input = prompt::input(store, &intended.intent.normalized_input_hash);
-                let asked = prompt::review_intent(&standing.run, intended, &input);
-                let id = id.clone();
-                let is_there = move |now: &Standing, _: &Stage| {
-                    now.run.intent(&id).is_none_or(|intended| intended.answer.is_some())
-                };
-                self.ask_for(Role::Critic, (&asked, standing.head), &is_there)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells somebody something about the run, once.
-    pub(super) fn tell_once(&mut self, about: &str, what: &str) {
-        if about.parse().is_ok_and(|about| self.told.insert(about)) {
-            self.crew.notice(format!("{}: {what}", self.attempt.bound().task));
-        }
-    }
-
-    /// Says once that a person has to review something.
-    fn tell_person(&mut self, id: &Token) {
-        if self.told.insert(id.clone()) {
-            let (task, trace) = (&self.attempt.bound().task, self.stage.scene.trace);
-            let what =
-                format!("{id} waits for a person: baton trace review {trace} {id} approve --reason \"…\"");
-            self.crew.notice_now(format!("{task}: {what}"));
-            self.stage.note(what);
-        }
-    }
-
-    fn wait_for_person(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
-        self.tell_person(id);
-        while self.stage.scene.look()?.head == standing.head {
-            self.pulse()?;
-            self.stage.scene.wait(GUARD_LOOK);
-        }
-        Ok(())
-    }
-
     /// Nobody waits for it any more. What still runs ends with the executor's session, and says how; of what does not, nobody knows it.
     fn settle(&mut self, id: &Token) -> Result<(), Halt> {
         if self.players.contains_key(&Role::Executor) {
@@ -482,121 +406,9 @@ impl<'a> Conductor<'a> {
     }
 
     /// What the executor reported in this attempt.
-    fn reported(&self) -> Result<Option<(Reported, String)>, Halt> {
+    pub(super) fn reported(&self) -> Result<Option<(Reported, String)>, Halt> {
         let (task, _) = self.task()?;
         Ok(task.said.report.map(|report| (report.outcome, report.reason)))
-    }
-
-    /// Issues the claim of a completion report; without one the executor is asked for its claims.
-    fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
-        let Some((outcome, _)) = self.reported()? else {
-            let asked = prompt::claims(standing);
-            return self.ask_for(Role::Executor, (&asked, standing.head), &|now, _| {
-                now.run.claims().next().is_some()
-            });
-        };
-        let (_, papers) = self.task()?;
-        let report = papers.result.map(|(completed, _)| completed.report).unwrap_or_default();
-        let bytes = super::scene::normalized(&serde_json::Value::Object(report.clone()));
-        let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
-        let executions = done(&standing.run);
-        if executions.is_empty() {
-            return Err(Halt::Failed("no tool ran to its end, so nothing can be claimed".to_owned()));
-        }
-        let mut evidence = evidence_of(standing, &executions);
-        let mut cited: Vec<_> = evidence.iter().map(|hash| self.stage.scene.cite(standing, hash)).collect();
-        evidence.push(stored.sha256);
-        cited.push(stored);
-        let notes = report.get("notes").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let text = if notes.trim().is_empty() { String::new() } else { format!(": {}", notes.trim()) };
-        let claim = Claim {
-            claim_id: standing.run.fresh("c", 0),
-            claim_text: format!("The executor reports {outcome}{text}")
-                .chars()
-                .take(GUARD_TEXT_CHARS_MAX)
-                .collect(),
-            confidence: match outcome {
-                Reported::Done => 0.9,
-                Reported::NeedsReview => 0.7,
-                Reported::Partial | Reported::Blocked => 0.5,
-            },
-            evidence,
-            executions,
-            revises: None,
-        };
-        Ok(self.stage.say(Role::Executor, standing, &Step::Claimed(claim), &cited)?)
-    }
-
-    fn examine(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
-        let new: Vec<&Claimed> = ids
-            .iter()
-            .filter(|id| !self.examined.contains(*id))
-            .filter_map(|id| standing.run.claim(id))
-            .collect();
-        match own_player(&self.stage.team, Role::Critic) {
-            // A person challenges when it wants to, with `baton trace append`; nobody waits for that.
-            Some(Own::Person) => {}
-            Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
-                for challenge in new.iter().filter_map(|claimed| standing.run.challenge_by_rules(claimed)) {
-                    self.stage.say(Role::Critic, standing, &Step::Challenged(challenge), &[])?;
-                }
-            }
-            None => {
-                let store = &self.stage.scene.engine.ground().artifacts;
-                let asked = prompt::examine(&self.task_text()?, standing, &new, store);
-                let before = self.stage.answers(Role::Critic);
-                self.ask_for(Role::Critic, (&asked, standing.head), &move |_, stage| {
-                    stage.answers(Role::Critic) > before
-                })?;
-            }
-        }
-        self.examined.extend(ids.iter().cloned());
-        Ok(())
-    }
-
-    fn answer(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
-        let Some(claimed) = standing.run.claim(id) else { return Ok(()) };
-        self.rounds += 1;
-        let asked = prompt::answer(claimed, prompt::word(standing, id));
-        let (wanted, before) = (id.clone(), self.stage.answers(Role::Executor));
-        let is_there = move |now: &Standing, stage: &Stage| {
-            now.run.claim(&wanted).is_none_or(|claimed| claimed.is_revised || claimed.open_challenges == 0)
-                || stage.answers(Role::Executor) > before
-        };
-        self.ask_for(Role::Executor, (&asked, standing.head), &is_there)?;
-        self.answered.insert(id.clone());
-        self.answered.extend(self.stage.take_kept());
-        Ok(())
-    }
-
-    fn finish(&mut self, standing: &Standing) -> Result<(), Halt> {
-        let mut standing_claims: Vec<&Claimed> =
-            standing.run.claims().filter(|claimed| !claimed.is_revised).collect();
-        standing_claims.sort_unstable_by_key(|claimed| claimed.seq);
-        let ids: Vec<Token> = standing_claims.iter().map(|claimed| claimed.claim.claim_id.clone()).collect();
-        let disputed: Vec<Token> = standing.run.disputed(&ids).cloned().collect();
-        if standing.run.policy().open_disputes == Disputes::Fail && !disputed.is_empty() {
-            let names: Vec<&str> = disputed.iter().map(Token::as_str).collect();
-            return Err(Halt::Failed(format!("nobody answered the challenge of {}", names.join(", "))));
-        }
-        let texts: Vec<&str> =
-            standing_claims.iter().map(|claimed| claimed.claim.claim_text.as_str()).collect();
-        let verdict_text: String = texts.join("; ").chars().take(GUARD_TEXT_CHARS_MAX).collect();
-        let statement = FinalStatement { claim_ids: ids, verdict_text, disputed };
-        let executor = self.stage.agent(Role::Executor).clone();
-        let said = self.stage.scene.say(
-            &self.stage.team,
-            (&executor, Role::Executor),
-            &Step::Finished(statement),
-            &[],
-            standing.head,
-        );
-        match said {
-            // Somebody said something meanwhile: it is looked at first.
-            Ok(()) | Err(Unsaid::HeadMoved) => Ok(()),
-            Err(unsaid) => Err(unsaid.into()),
-        }
     }
 
     /// Verifies the run and signs what was verified; again where the run went on meanwhile.

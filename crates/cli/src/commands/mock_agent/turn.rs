@@ -128,6 +128,23 @@ impl Turn {
                 );
                 (1, Then::GoOn)
             }
+            "declare" => {
+                let path = self.session.cwd.join(next(1).unwrap_or("mock.txt"));
+                let input = json!({"path": path, "content": "written for the mock\n"});
+                let intent =
+                    json!({"tool_name": "write_file", "input": input, "justification": "the mock says so"});
+                let said = self.call_tool("declare_intent", &intent);
+                self.say(&format!("declare_intent: {said:?} "));
+                (1, Then::GoOn)
+            }
+            "fail" => {
+                let made = self.ask_client("terminal/create", json!({"command": "sleep", "args": ["1000"]}));
+                if let Some(terminal) = made.as_ref().and_then(|made| made["result"].get("terminalId")) {
+                    self.ask_client("terminal/kill", json!({"terminalId": terminal}));
+                    self.ask_client("terminal/wait_for_exit", json!({"terminalId": terminal}));
+                }
+                (0, Then::GoOn)
+            }
             "term" => {
                 let made = self.ask_client("terminal/create", json!({"command": next(1).unwrap_or("true")}));
                 if let Some(terminal) = made.as_ref().and_then(|made| made["result"].get("terminalId")) {

@@ -1,0 +1,126 @@
+//! What comes of the work: claims, what the critic thinks of them, answers to that, and the final statement.
+
+use baton_core::Role;
+use baton_core::guard::{Claim, Claimed, Disputes, FinalStatement, Step};
+use baton_core::ids::Token;
+use baton_core::limits::GUARD_TEXT_CHARS_MAX;
+use baton_core::task::Outcome as Reported;
+
+use super::play::Conductor;
+use super::scene::{Standing, Unsaid};
+use super::stage::Stage;
+use super::{Halt, Own, done, evidence_of, own_player, prompt};
+
+impl Conductor<'_> {
+    /// Issues the claim of a completion report; without one the executor is asked for its claims.
+    pub(super) fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
+        let Some((outcome, _)) = self.reported()? else {
+            let asked = prompt::claims(standing);
+            return self.ask_for(Role::Executor, (&asked, standing.head), &|now, _| {
+                now.run.claims().next().is_some()
+            });
+        };
+        let (_, papers) = self.task()?;
+        let report = papers.result.map(|(completed, _)| completed.report).unwrap_or_default();
+        let bytes = super::scene::normalized(&serde_json::Value::Object(report.clone()));
+        let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
+        let executions = done(&standing.run);
+        if executions.is_empty() {
+            return Err(Halt::Failed("no tool ran to its end, so nothing can be claimed".to_owned()));
+        }
+        let mut evidence = evidence_of(standing, &executions);
+        let mut cited: Vec<_> = evidence.iter().map(|hash| self.stage.scene.cite(standing, hash)).collect();
+        evidence.push(stored.sha256);
+        cited.push(stored);
+        let notes = report.get("notes").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let text = if notes.trim().is_empty() { String::new() } else { format!(": {}", notes.trim()) };
+        let claim = Claim {
+            claim_id: standing.run.fresh("c", 0),
+            claim_text: format!("The executor reports {outcome}{text}")
+                .chars()
+                .take(GUARD_TEXT_CHARS_MAX)
+                .collect(),
+            confidence: match outcome {
+                Reported::Done => 0.9,
+                Reported::NeedsReview => 0.7,
+                Reported::Partial | Reported::Blocked => 0.5,
+            },
+            evidence,
+            executions,
+            revises: None,
+        };
+        Ok(self.stage.say(Role::Executor, standing, &Step::Claimed(claim), &cited)?)
+    }
+
+    pub(super) fn examine(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
+        let new: Vec<&Claimed> = ids
+            .iter()
+            .filter(|id| !self.examined.contains(*id))
+            .filter_map(|id| standing.run.claim(id))
+            .collect();
+        match own_player(&self.stage.team, Role::Critic) {
+            // A person challenges when it wants to, with `baton trace append`; nobody waits for that.
+            Some(Own::Person) => {}
+            Some(_) => {
+                self.stage.show(Role::Critic, standing.head);
+                for challenge in new.iter().filter_map(|claimed| standing.run.challenge_by_rules(claimed)) {
+                    self.stage.say(Role::Critic, standing, &Step::Challenged(challenge), &[])?;
+                }
+            }
+            None => {
+                let store = &self.stage.scene.engine.ground().artifacts;
+                let asked = prompt::examine(&self.task_text()?, standing, &new, store);
+                let before = self.stage.answers(Role::Critic);
+                self.ask_for(Role::Critic, (&asked, standing.head), &move |_, stage| {
+                    stage.answers(Role::Critic) > before
+                })?;
+            }
+        }
+        self.examined.extend(ids.iter().cloned());
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+        let Some(claimed) = standing.run.claim(id) else { return Ok(()) };
+        self.rounds += 1;
+        let asked = prompt::answer(claimed, prompt::word(standing, id));
+        let (wanted, before) = (id.clone(), self.stage.answers(Role::Executor));
+        let is_there = move |now: &Standing, stage: &Stage| {
+            now.run.claim(&wanted).is_none_or(|claimed| claimed.is_revised || claimed.open_challenges == 0)
+                || stage.answers(Role::Executor) > before
+        };
+        self.ask_for(Role::Executor, (&asked, standing.head), &is_there)?;
+        self.answered.insert(id.clone());
+        self.answered.extend(self.stage.take_kept());
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, standing: &Standing) -> Result<(), Halt> {
+        let mut standing_claims: Vec<&Claimed> =
+            standing.run.claims().filter(|claimed| !claimed.is_revised).collect();
+        standing_claims.sort_unstable_by_key(|claimed| claimed.seq);
+        let ids: Vec<Token> = standing_claims.iter().map(|claimed| claimed.claim.claim_id.clone()).collect();
+        let disputed: Vec<Token> = standing.run.disputed(&ids).cloned().collect();
+        if standing.run.policy().open_disputes == Disputes::Fail && !disputed.is_empty() {
+            let names: Vec<&str> = disputed.iter().map(Token::as_str).collect();
+            return Err(Halt::Failed(format!("nobody answered the challenge of {}", names.join(", "))));
+        }
+        let texts: Vec<&str> =
+            standing_claims.iter().map(|claimed| claimed.claim.claim_text.as_str()).collect();
+        let verdict_text: String = texts.join("; ").chars().take(GUARD_TEXT_CHARS_MAX).collect();
+        let statement = FinalStatement { claim_ids: ids, verdict_text, disputed };
+        let executor = self.stage.agent(Role::Executor).clone();
+        let said = self.stage.scene.say(
+            &self.stage.team,
+            (&executor, Role::Executor),
+            &Step::Finished(statement),
+            &[],
+            standing.head,
+        );
+        match said {
+            // Somebody said something meanwhile: it is looked at first.
+            Ok(()) | Err(Unsaid::HeadMoved) => Ok(()),
+            Err(unsaid) => Err(unsaid.into()),
+        }
+    }
+}
