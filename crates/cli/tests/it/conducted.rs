@@ -33,6 +33,14 @@ pub(crate) fn team_saying(who: &str, says: &str, more: &str) -> Home {
 }
 
 impl Home {
+    /// Changes what stands in the configuration.
+    pub(crate) fn recast(&self, from: &str, to: &str) {
+        let path = self.data().join("baton.toml");
+        let config = fs::read_to_string(&path).unwrap();
+        assert!(config.contains(from), "{config}");
+        fs::write(path, config.replace(from, to)).unwrap();
+    }
+
     /// A guarded task that is ready.
     pub(crate) fn guarded(&self, title: &str) -> String {
         text(&self.run(&["task", "new", title, "--guarded", "--ready", "--json"]).value(0)["id"])
@@ -191,10 +199,8 @@ fn four_agents_bring_a_task_from_a_proposal_to_a_verdict() {
 #[test]
 fn the_rules_and_the_verifier_play_where_nobody_is_named() {
     let home = team("");
-    let path = home.data().join("baton.toml");
-    let config = fs::read_to_string(&path).unwrap();
-    let config = config.replace("critic = \"cleo\"\n", "").replace("auditor = \"dora\"\n", "");
-    fs::write(path, config).unwrap();
+    home.recast("critic = \"cleo\"\n", "");
+    home.recast("auditor = \"dora\"\n", "");
     let task = home.guarded("tools:write_file edit good.txt term true edit better.txt complete done");
     home.conducted(&task, "done");
     let events = home.told(&home.guard_of(&task));
@@ -226,9 +232,7 @@ fn what_does_not_fit_is_corrected_and_what_is_rejected_is_proposed_anew() {
 #[test]
 fn a_person_reviews_where_no_agent_and_no_rule_may() {
     let home = team("[policy]\nprofile = \"strict\"\n");
-    let path = home.data().join("baton.toml");
-    let config = fs::read_to_string(&path).unwrap().replace("critic = \"cleo\"\n", "");
-    fs::write(path, config).unwrap();
+    home.recast("critic = \"cleo\"\n", "");
     let task = home.guarded("edit good.txt complete done");
     let serving = Serving::start(&home);
     let subjects = ["p1", "i1"];

@@ -105,9 +105,7 @@ fn model(home: &Home, name: &str, server: &ModelServer) {
 fn a_model_runs_no_tool_that_nobody_approved() {
     let (home, server) = (team(""), ModelServer::start().unwrap());
     model(&home, "gpt", &server);
-    let path = home.data().join("baton.toml");
-    let config = fs::read_to_string(&path).unwrap().replace("executor = \"bob\"", "executor = \"gpt\"");
-    fs::write(&path, config).unwrap();
+    home.recast("executor = \"bob\"", "executor = \"gpt\"");
     let good = home.guarded("write good.txt fine");
     home.conducted(&good, "needs_review");
     assert_eq!(fs::read_to_string(home.work().join("good.txt")).unwrap(), "fine");

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::conducted::{expect_accounted, expect_passes, steps, team};
 use crate::runs::configure;
+use crate::support::Home;
 use crate::task_support::text;
 
 #[test]
@@ -149,18 +150,20 @@ for line in sys.stdin:
     say({"jsonrpc": "2.0", "id": message["id"], "result": result})
 "#;
 
+/// A team in which it plays a part.
+fn team_with_liar(from: &str, to: &str) -> Home {
+    let home = team("");
+    let script = home.path("liar.py");
+    fs::write(&script, LIAR).unwrap();
+    let command = format!("command = [\"python3\", {script:?}]");
+    configure(&home, &format!("[agents.liar]\nharness = \"acp\"\n{command}\nmcp = false\n"));
+    home.recast(from, to);
+    home
+}
+
 #[test]
 fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
-    let home = team("");
-    fs::write(home.path("liar.py"), LIAR).unwrap();
-    let script = home.path("liar.py");
-    configure(
-        &home,
-        &format!("[agents.liar]\nharness = \"acp\"\ncommand = [\"python3\", {script:?}]\nmcp = false\n"),
-    );
-    let path = home.data().join("baton.toml");
-    let config = fs::read_to_string(&path).unwrap().replace("executor = \"bob\"", "executor = \"liar\"");
-    fs::write(&path, config).unwrap();
+    let home = team_with_liar("executor = \"bob\"", "executor = \"liar\"");
     for how in ["spoof", "own", "hide", "long", "again", "switch"] {
         let task = home.guarded(how);
         home.conducted(&task, "blocked");
@@ -204,16 +207,7 @@ fn an_intent_that_was_approved_is_for_its_own_input_and_no_other() {
 
 #[test]
 fn whoever_only_looks_changes_nothing_and_wrong_answers_come_to_an_end() {
-    let home = team("");
-    fs::write(home.path("liar.py"), LIAR).unwrap();
-    let script = home.path("liar.py");
-    configure(
-        &home,
-        &format!("[agents.liar]\nharness = \"acp\"\ncommand = [\"python3\", {script:?}]\nmcp = false\n"),
-    );
-    let path = home.data().join("baton.toml");
-    let config = fs::read_to_string(&path).unwrap().replace("planner = \"ada\"", "planner = \"liar\"");
-    fs::write(&path, config).unwrap();
+    let home = team_with_liar("planner = \"ada\"", "planner = \"liar\"");
     // As a planner it is told of the task in other words, and asks to write.
     let task = home.guarded("whatever");
     let end = home.conducted(&task, "failed");
