@@ -380,6 +380,7 @@ pub const GATED_PERMISSION_MS: i64 = 7 * 86_400_000;
 /// How often somebody may be refused something in one run before that ends it.
 pub const GUARD_REFUSALS_MAX: usize = 200;
 
-/// How much of a tool's input is looked at to show it to a critic, and how many members of it are shown.
+/// How much of a tool's input is looked at to show it to a critic, how many members of it are shown, and how much of each end of one.
 pub const GUARD_INPUT_BYTES_MAX: usize = 8 << 20;
-pub const GUARD_INPUT_MEMBERS_MAX: usize = 32;
+pub const GUARD_INPUT_MEMBERS_MAX: usize = 64;
+pub const GUARD_INPUT_SHOWN_BYTES: usize = 32 << 10;

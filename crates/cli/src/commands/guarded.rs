@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use baton_core::TraceId;
 use baton_core::guard::Rule;
+use baton_core::{TaskId, TraceId};
 use baton_runtime::conduct::Playing;
 use baton_runtime::work::{Attempt, RunEnd};
 use baton_store::{History as _, Journal as _};
@@ -102,4 +102,10 @@ pub(super) fn is_in_a_run(ctx: &Context) -> bool {
     let acting = ctx.acting().and_then(|acting| acting.task.as_ref());
     let (Some(owner), Some(task)) = (ctx.owner(), acting) else { return false };
     owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded)).unwrap_or(false)
+}
+
+/// Whether a task has a guarded run that is open.
+pub(super) fn is_open(ctx: &Context, task: &TaskId) -> bool {
+    let Some(owner) = ctx.owner() else { return false };
+    owner.engine.look(|board| board.get(task).is_some_and(|task| task.guard.is_some())).unwrap_or(true)
 }

@@ -8,7 +8,7 @@ use baton_core::task::Task;
 use baton_store::clock;
 use serde_json::json;
 
-use crate::commands::Ended;
+use crate::commands::{Ended, guarded};
 use crate::context::Context;
 use crate::error::{CliError, Code};
 use crate::exit::Exit;
@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
         return Err(nothing_came(ctx, ui, &args.file).into());
     }
     if let Some(acting) = ctx.acting() {
-        expect_sender(acting, &bytes)?;
+        expect_sender(ctx, acting, &bytes)?;
     }
     let tasks = ctx.tasks(ui)?;
     let sent = tasks.send(&bytes).map_err(Into::into);
@@ -70,11 +70,19 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Send) -> Ended {
     Ok(if sent.rejected.is_none() { Exit::Ok } else { Exit::Refused })
 }
 
-/// A process of a session speaks for its own agent, whatever it writes.
-fn expect_sender(acting: &Acting, bytes: &[u8]) -> Result<(), CliError> {
+/// A process of a session speaks for its own agent, whatever it writes, and for no guarded run but its own.
+fn expect_sender(ctx: &Context, acting: &Acting, bytes: &[u8]) -> Result<(), CliError> {
     let Ok(message) = baton_core::protocol::read(bytes) else { return Ok(()) };
     if message.from == acting.agent {
-        return Ok(());
+        let is_own = acting.task.as_ref() == Some(&message.task);
+        if is_own || !guarded::is_open(ctx, &message.task) {
+            return Ok(());
+        }
+        let what = format!("taskId: {} is guarded, and is worked on in a session of its own", message.task);
+        let error =
+            CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.place()));
+        guarded::note_refused(ctx, "a message about another run", &error);
+        return Err(error);
     }
     let what = format!("fromAgent: expected {}, got {}", acting.agent, message.from);
     Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.place())))

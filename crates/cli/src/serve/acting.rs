@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
-use baton_core::task::Refusal;
 use baton_runtime::process::variable_of;
 use baton_runtime::session::{Broker, Live, SESSION_VARIABLE, Snapshot};
 use baton_server::access::Who;
@@ -21,7 +20,6 @@ use crate::limits::AGENT_CALLS_MAX;
 use crate::serve::Owner;
 use crate::session_args::{Session, SessionOne};
 use crate::task_args::Task;
-use crate::task_names;
 use crate::trace_args::Trace;
 
 /// An agent that gives a command: from within its session, or over HTTP with a token of its own.
@@ -97,25 +95,11 @@ impl Acting {
 
     /// The same as [`Acting::expect_may`]; what an agent of a guarded run tries in vain about traces is recorded.
     pub(crate) fn expect_may_in(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
-        self.expect_kept(owner, command)?;
         self.expect_may(command).inspect_err(|error| {
             if matches!(command, Some(Command::Trace(_))) {
                 guarded::note(owner, self, "a command about traces", error);
             }
         })
-    }
-
-    /// Refuses to give a guarded task back from within its run: the run says where it goes.
-    fn expect_kept(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
-        let Some(Command::Task(Task::Release(args))) = command else { return Ok(()) };
-        let is_open = owner.engine.look(|board| {
-            let named = task_names::find(board, &args.name.task).ok();
-            named.and_then(|id| board.get(&id)).is_some_and(|task| task.guard.is_some())
-        })?;
-        match is_open {
-            true => Err(Refusal::Guarded("it goes where its run says, and is not given back").into()),
-            false => Ok(()),
-        }
     }
 
     /// Refuses what only a person may do: whoever does the work neither judges it nor answers for others.

@@ -132,6 +132,21 @@ def turn(text):
     elif how == "This":
         if ask("c1", title="write_file", kind="edit", rawInput={"path": "planned.txt"}):
             open("spoofed", "w").write("x")
+    elif how == "second":
+        update(sessionUpdate="tool_call", toolCallId="c1", title="read_file", kind="read", status="in_progress", rawInput={"path": "a"})
+        if ask("c1", title="run_command", kind="execute", rawInput={"command": "forbidden"}):
+            open("spoofed", "w").write("x")
+    elif how == "downgrade":
+        update(sessionUpdate="tool_call", toolCallId="c1", title="run_command", kind="execute", status="pending", rawInput={"command": "forbidden"})
+        if ask("c1", title="baton_get_task", rawInput={}):
+            open("spoofed", "w").write("x")
+    elif how == "diff":
+        diff = [{"type": "diff", "path": "/w/forbidden.txt", "newText": "x"}]
+        if ask("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"}, content=diff):
+            open("spoofed", "w").write("x")
+    elif how == "end":
+        if ask("c1", title="execute", kind="execute", rawInput={"command": ":" + " " * 9000 + "forbidden"}):
+            open("spoofed", "w").write("x")
     elif how == "switch":
         ask("c1", title="read_file", kind="read", rawInput={"path": "a"})
         update(sessionUpdate="tool_call_update", toolCallId="c1", title="run_command", kind="execute", status="completed")
@@ -164,7 +179,7 @@ fn team_with_liar(from: &str, to: &str) -> Home {
 #[test]
 fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
     let home = team_with_liar("executor = \"bob\"", "executor = \"liar\"");
-    for how in ["spoof", "own", "hide", "long", "again", "switch"] {
+    for how in ["spoof", "own", "hide", "long", "again", "second", "downgrade", "diff", "end", "switch"] {
         let task = home.guarded(how);
         home.conducted(&task, "blocked");
         let events = home.told(&home.guard_of(&task));
@@ -172,7 +187,8 @@ fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
         let blocked = events.iter().filter(|event| event["payload"]["status"] == "blocked").count();
         let expected = match how {
             "again" => 2,
-            "switch" => 0,
+            // It ends the run before anybody is asked.
+            "switch" | "second" => 0,
             _ => 1,
         };
         assert_eq!(

@@ -105,7 +105,7 @@ impl Gate {
     pub(super) fn declare(&self, declared: &Declared) -> Result<String, String> {
         let wish = Wish {
             tool: declared.tool_name.clone(),
-            kind: None,
+            others: Vec::new(),
             input: declared.input.clone(),
             why: declared.justification.clone(),
         };
@@ -257,7 +257,8 @@ impl ToolGate for Gate {
         let Ok(standing) = self.scene.look() else { return false };
         let policy = standing.run.policy();
         let (before, after) = (name_of(policy, entered), name_of(policy, now));
-        let is_worse = !now.tool.is_empty() && policy.class_of(&after) > policy.class_of(&before);
+        let is_worse =
+            policy.class_of(&after) > policy.class_of(&before) || is_own_tool(entered) && !is_own_tool(now);
         if is_worse {
             let text = format!("{} was let run {before}, and ran {after}", self.team.executor);
             self.scene.note_refused(&self.team.executor, &after, Some(Rule::SameInput), &text);

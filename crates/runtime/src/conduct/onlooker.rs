@@ -10,22 +10,23 @@ use baton_core::ids::AgentName;
 use super::scene::Scene;
 use crate::session::{Entry, Gave, ToolGate, Wish};
 
-/// What rules call a tool: its name, unless its kind is worse than that name sounds.
+/// What rules call a tool: the worst of what it was called.
 pub(super) fn name_of(policy: &Policy, wish: &Wish) -> String {
-    let harm = |name: &str| (policy.class_of(name), policy.changes_something(name));
-    match &wish.kind {
-        Some(kind) if harm(kind) > harm(&wish.tool) => kind.clone(),
-        _ => wish.tool.clone(),
-    }
+    let harm = |name: &String| (policy.class_of(name), policy.changes_something(name));
+    let worst = wish.others.iter().max_by_key(|name| harm(name));
+    worst.filter(|worst| harm(worst) > harm(&wish.tool)).unwrap_or(&wish.tool).clone()
 }
 
-/// Baton's own tools, by which an agent reports: they are checked where they are taken. By the names that agents are known to give them.
+/// Baton's own tools, by which an agent reports: they are checked where they are taken. By the names that agents are known to give them, and only where
+/// nothing else was said of the call.
 pub(super) fn is_own_tool(wish: &Wish) -> bool {
-    let is_harmless = !matches!(wish.kind.as_deref(), Some("edit" | "delete" | "move" | "execute" | "fetch"));
-    let name = ["mcp__baton__", "baton__", "baton_", "baton."]
-        .iter()
-        .find_map(|start| wish.tool.strip_prefix(start));
-    is_harmless && name.is_some_and(|name| OWN_TOOLS.contains(&name))
+    let is_own = |name: &str| {
+        let starts = ["mcp__baton__", "baton__", "baton_", "baton."];
+        let own = starts.iter().find_map(|start| name.strip_prefix(start));
+        own.is_some_and(|own| OWN_TOOLS.contains(&own))
+    };
+    is_own(&wish.tool)
+        && wish.others.iter().all(|other| is_own(other) || matches!(other.as_str(), "read" | "think"))
 }
 
 /// The gate of a planner, a critic, an auditor. What changes something is not theirs to run.
@@ -66,6 +67,11 @@ impl ToolGate for Onlooker {
         }
     }
 
+    fn is_worse(&self, _entered: &Wish, now: &Wish) -> bool {
+        // What was let through changed nothing.
+        self.judge(now).is_err_and(|why| !self.note(now, why).is_empty())
+    }
+
     fn leave(&self, _entry: Entry, _gave: &Gave) {}
 }
 
@@ -76,7 +82,11 @@ mod tests {
     use super::*;
 
     fn wish(tool: &str, kind: Option<&str>) -> Wish {
-        Wish { tool: tool.to_owned(), kind: kind.map(str::to_owned), ..Wish::default() }
+        Wish {
+            tool: tool.to_owned(),
+            others: kind.into_iter().map(str::to_owned).collect(),
+            ..Wish::default()
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@ use baton_store::ArtifactStore;
 
 use super::scene::Standing;
 use crate::limits::{
-    GUARD_INPUT_BYTES_MAX, GUARD_INPUT_MEMBERS_MAX, GUARD_SHOWN_BYTES_MAX, GUARD_SHOWN_EACH_BYTES,
+    GUARD_INPUT_BYTES_MAX, GUARD_INPUT_MEMBERS_MAX, GUARD_INPUT_SHOWN_BYTES, GUARD_SHOWN_BYTES_MAX,
+    GUARD_SHOWN_EACH_BYTES,
 };
 
 /// What the form of every answer is.
@@ -234,9 +235,15 @@ fn quoted(text: &str) -> String {
 /// What a tool would be given: each member by itself, the short ones first, so that nothing hides behind something long.
 pub(super) fn input(store: &dyn ArtifactStore, hash: &baton_core::Digest) -> String {
     let whole = beginning(store, hash, GUARD_INPUT_BYTES_MAX);
-    let cut = |text: String| match text.char_indices().nth(GUARD_SHOWN_EACH_BYTES) {
-        Some((at, _)) => format!("{} … (cut: {} bytes in all)", &text[..at], text.len()),
-        None => text,
+    // Both ends: what matters may stand at either of them.
+    let cut = |text: String| match text.len() > 2 * GUARD_INPUT_SHOWN_BYTES {
+        true => format!(
+            "{} … (cut: {} bytes in all; block it unless what you see is enough) … {}",
+            &text[..text.floor_char_boundary(GUARD_INPUT_SHOWN_BYTES)],
+            text.len(),
+            &text[text.ceil_char_boundary(text.len() - GUARD_INPUT_SHOWN_BYTES)..]
+        ),
+        false => text,
     };
     let Ok(serde_json::Value::Object(members)) = serde_json::from_str(&whole) else { return cut(whole) };
     let mut lines: Vec<String> =
@@ -244,7 +251,11 @@ pub(super) fn input(store: &dyn ArtifactStore, hash: &baton_core::Digest) -> Str
     lines.sort_by_key(String::len);
     let shown: Vec<String> = lines.into_iter().take(GUARD_INPUT_MEMBERS_MAX).map(cut).collect();
     let more = members.len().saturating_sub(shown.len());
-    let more = if more > 0 { format!("\n… and {more} members more") } else { String::new() };
+    let more = if more > 0 {
+        format!("\n… and {more} members more, which are not shown: block it unless what you see is enough")
+    } else {
+        String::new()
+    };
     format!("{}{more}", shown.join("\n"))
 }
 

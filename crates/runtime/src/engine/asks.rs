@@ -78,7 +78,7 @@ impl Wish {
         moment: Moment,
     ) -> Result<(TaskId, Decided), Refusal> {
         let (task, decided) = match self {
-            Wish::Create(new) if settings.guards && !new.guarded => {
+            Wish::Create(new) if !new.guarded && (settings.guards || board.is_in_a_guarded_run(by)) => {
                 return board.create(&New { guarded: true, ..(**new).clone() }, by, moment);
             }
             Wish::Create(new) => return board.create(new, by, moment),

@@ -186,6 +186,8 @@ pub struct ToolSeen {
     pub tool: Option<String>,
     /// What kind of tool it is, in the protocol's word.
     pub kind: Option<String>,
+    /// What it would change, where it says so.
+    pub diffs: Option<Value>,
     pub arguments: Option<Value>,
     pub mutating: Option<bool>,
     pub progress: Option<Progress>,

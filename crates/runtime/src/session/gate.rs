@@ -20,11 +20,43 @@ use crate::harness::{Failure, Progress, ToolSeen};
 pub struct Wish {
     /// What it is called.
     pub tool: String,
-    /// What kind of tool it is, where that is said too: a name alone is whatever an agent wants it to be.
-    pub kind: Option<String>,
+    /// What else it was called, and of which kind it is: a name alone is whatever an agent wants it to be.
+    pub others: Vec<String>,
     pub input: Value,
     /// What for, as far as that was said.
     pub why: String,
+}
+
+impl Wish {
+    /// Takes in what else it was called.
+    fn learn(&mut self, more: impl IntoIterator<Item = Option<String>>) {
+        for name in more.into_iter().flatten() {
+            if name != self.tool && !self.others.contains(&name) {
+                self.others.push(name);
+            }
+        }
+    }
+
+    /// The same with what was said of the call before. Some ask for a tool without saying again what it is given.
+    fn and(mut self, told: Wish) -> Wish {
+        self.learn(std::iter::once(told.tool).chain(told.others).map(Some));
+        if is_empty(&self.input) {
+            self.input = told.input;
+        }
+        self
+    }
+
+    /// Whether both are about the same, by every name and by what it is given.
+    fn is_same(&self, other: &Wish) -> bool {
+        let names =
+            |wish: &Wish| -> BTreeSet<String> { wish.others.iter().chain([&wish.tool]).cloned().collect() };
+        self.input == other.input && names(self) == names(other)
+    }
+}
+
+/// Whether an input says nothing.
+fn is_empty(input: &Value) -> bool {
+    input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 /// That a tool may run: the intent that it runs for.
@@ -82,23 +114,25 @@ pub(super) struct Gating {
     /// Calls that were asked for.
     asked: BTreeSet<String>,
     /// Calls that were let through and have not ended.
-    entered: BTreeMap<String, Entry>,
+    entered: BTreeMap<String, (Wish, Vec<Entry>)>,
     /// What ends the waiting for an answer, by the permission that waits for it.
     waiting: BTreeMap<String, Arc<AtomicBool>>,
 }
 
 impl Gating {
-    /// Keeps what is told of a call. What was said first stays: nobody makes a call harmless afterwards.
+    /// Keeps what is told of a call. Whatever it was called counts: nobody makes a call harmless by another name.
     fn hear(&mut self, seen: &ToolSeen) {
-        let Some(tool) = seen.tool.clone().or_else(|| seen.name.clone()) else { return };
+        let tool = seen.tool.clone().or_else(|| seen.name.clone());
+        if tool.is_none() && !self.told.contains_key(&seen.call_id) {
+            return;
+        }
         let told = self.told.entry(seen.call_id.clone()).or_default();
+        let tool_again = tool.unwrap_or_else(|| told.tool.clone());
         if told.tool.is_empty() {
-            told.tool = tool;
+            told.tool.clone_from(&tool_again);
         }
-        if told.kind.is_none() {
-            told.kind.clone_from(&seen.kind);
-        }
-        if let Some(input) = &seen.arguments {
+        told.learn([Some(tool_again), seen.kind.clone()]);
+        if let Some(input) = seen.arguments.as_ref().filter(|input| !is_empty(input)) {
             told.input = input.clone();
         }
     }
@@ -108,20 +142,21 @@ impl Running {
     /// Asks the gate about a permission, beside everything else.
     pub(super) fn ask_gate(&mut self, id: &str, call: Option<&str>, asked: Option<Wish>) {
         let Some(gate) = self.start.gate.clone() else { return };
-        if call.is_some_and(|call| self.gating.entered.contains_key(call)) {
-            // It was let through when the agent said that it runs.
-            let (id, call) = (id.to_owned(), call.unwrap_or_default().to_owned());
-            self.own.push_back(Letter::Gated { id, call, entered: Ok(Entry(None)) });
-            return;
-        }
         self.gating.asked.extend(call.map(str::to_owned));
         let told = call.and_then(|call| self.gating.told.get(call)).cloned();
         let wish = match (asked, told) {
-            // Some say what they want to run, and ask for it without saying it again.
-            (Some(asked), Some(told)) if asked.input.is_null() => Some(Wish { input: told.input, ..asked }),
+            (Some(asked), Some(told)) => Some(asked.and(told)),
             (asked, told) => asked.or(told),
         };
-        let wish = wish.map(|wish| match wish.input.is_null() {
+        if let (Some(call), Some(wish)) = (call, &wish)
+            && self.gating.entered.get(call).is_some_and(|(before, _)| before.is_same(wish))
+        {
+            // It was let through, as what it is, when the agent said that it runs.
+            let (id, call) = (id.to_owned(), call.to_owned());
+            self.own.push_back(Letter::Gated { id, call, entered: Ok(Entry(None)) });
+            return;
+        }
+        let wish = wish.map(|wish| match is_empty(&wish.input) {
             true => Wish { input: json!({"asked": wish.why}), ..wish },
             false => wish,
         });
@@ -159,7 +194,8 @@ impl Running {
         let is_pending = self.machine.permissions().iter().any(|pending| pending.id == id);
         let answer = match entered {
             Ok(entry) if is_pending => {
-                self.gating.entered.entry(call).or_insert(entry);
+                let wish = self.gating.told.get(&call).cloned().unwrap_or_default();
+                self.gating.entered.entry(call).or_insert_with(|| (wish, Vec::new())).1.push(entry);
                 Answer::Allow
             }
             Ok(entry) => {
@@ -181,9 +217,7 @@ impl Running {
         let call = &seen.call_id;
         self.gating.hear(seen);
         let Some(told) = self.gating.told.get(call).cloned() else { return };
-        let now =
-            Wish { tool: seen.tool.clone().unwrap_or_default(), kind: seen.kind.clone(), ..Wish::default() };
-        if self.gating.entered.contains_key(call) && gate.is_worse(&told, &now) {
+        if self.gating.entered.get(call).is_some_and(|(before, _)| gate.is_worse(before, &told)) {
             return self.condemn_for("another tool than it was let through for");
         }
         let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
@@ -202,15 +236,15 @@ impl Running {
                 return;
             }
             match gate.observe(&told, has_ended) {
-                Ok(Some(entry)) => drop(self.gating.entered.insert(call.clone(), entry)),
+                Ok(Some(entry)) => drop(self.gating.entered.insert(call.clone(), (told, vec![entry]))),
                 Ok(None) => return,
                 Err(why) => return self.condemn_for(&format!("a tool that nobody had allowed: {why}")),
             }
         }
-        if has_ended && let Some(entry) = self.gating.entered.remove(call) {
+        if has_ended && let Some((_, entries)) = self.gating.entered.remove(call) {
             let is_error = seen.progress == Some(Progress::SaysNo);
-            let output = seen.output.clone().unwrap_or_default();
-            self.leave_gate(entry, &Gave { output, is_error, ..Gave::default() });
+            let gave = Gave { output: seen.output.clone().unwrap_or_default(), is_error, ..Gave::default() };
+            entries.into_iter().for_each(|entry| self.leave_gate(entry, &gave));
         }
     }
 
@@ -243,7 +277,7 @@ impl Running {
     pub(super) fn settle_gate(&mut self) {
         self.gating.waiting.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
         let gating = std::mem::take(&mut self.gating);
-        for entry in gating.entered.into_values() {
+        for entry in gating.entered.into_values().flat_map(|(_, entries)| entries) {
             let failed = Some("the agent never said how it ended".to_owned());
             self.leave_gate(entry, &Gave { failed, ..Gave::default() });
         }

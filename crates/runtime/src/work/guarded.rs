@@ -52,9 +52,8 @@ impl Crew {
         };
         if let Err(error) = std::thread::Builder::new().name("conductor".into()).spawn(work) {
             self.attempts().remove(&task.id);
-            let why = NotBegun::Io(self.workspace.dir().to_owned(), error);
-            self.give_back(&attempt, &why)?;
-            return Err(why.into());
+            conduct::give_up(&self.engine, &bound, "no thread for it")?;
+            return Err(NotBegun::Io(self.workspace.dir().to_owned(), error).into());
         }
         Ok(attempt)
     }

@@ -128,6 +128,9 @@ impl Board {
     pub fn release(&self, holder: &Holder, moment: Moment) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, &holder.task, moment)?;
         expect_holder(&act.task, holder, moment.now)?;
+        if act.task.guard.is_some() {
+            return Err(Refusal::Guarded("it goes where its run says, and is not given back"));
+        }
         let to = act.task.waiting_status();
         act.go(&executor(&holder.agent), to, "released");
         Ok(act.done())

@@ -1,13 +1,14 @@
 //! Guarded runs as their tasks see them: one begins, one ends, and what its rules forbid was tried.
 
 use super::{Act, Decided, Moment, Rules, executor, system};
-use crate::event::Payload;
+use crate::event::{Actor, Payload};
 use crate::guard::{Begun, Outcome as Verdict, State, Step};
 use crate::ids::{AgentName, Digest, RunId, TaskId, TraceId};
 use crate::limits::REASON_CHARS_MAX;
+use crate::roles::Role;
 use crate::task::event::{GuardOpened, GuardRefused, Transitioned, Verified};
 use crate::task::worklog::one_line;
-use crate::task::{Board, Outcome, Refusal, Status, TaskEvent};
+use crate::task::{Board, Outcome, Refusal, Status, Task, TaskEvent};
 
 /// A guarded run that is to begin, under a lease.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +93,12 @@ impl Board {
             }
         }
         Ok(act.done())
+    }
+
+    /// Whether an agent works on a guarded task at the moment: what it makes for others is guarded too.
+    pub fn is_in_a_guarded_run(&self, by: &Actor) -> bool {
+        let holds = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.agent == by.agent);
+        by.role == Role::Executor && self.tasks().any(|task| task.guard.is_some() && holds(task))
     }
 
     /// Records that the rules of guarded work kept somebody from something.

@@ -206,6 +206,7 @@ fn announced(call: ToolCall) -> ToolSeen {
     ToolSeen {
         tool,
         kind: kind_of(Some(call.kind)),
+        diffs: diffs(&call.content),
         call_id: call.tool_call_id.to_string(),
         mutating: Some(is_mutating(&name, call.kind)),
         name: Some(name),
@@ -222,6 +223,7 @@ pub(super) fn updated(update: ToolCallUpdate) -> ToolSeen {
     ToolSeen {
         tool,
         kind: kind_of(fields.kind),
+        diffs: fields.content.as_deref().and_then(diffs),
         call_id: update.tool_call_id.to_string(),
         mutating: fields.kind.map(|kind| is_mutating(name.as_deref().unwrap_or_default(), kind)),
         name,
@@ -263,6 +265,16 @@ fn progress(status: ToolCallStatus) -> Progress {
         ToolCallStatus::Failed => Progress::SaysNo,
         _ => Progress::Announced,
     }
+}
+
+/// What a call would change, as far as its content says.
+fn diffs(content: &[ToolCallContent]) -> Option<Value> {
+    let all: Vec<Value> = content
+        .iter()
+        .filter(|content| matches!(content, ToolCallContent::Diff(_)))
+        .filter_map(|content| serde_json::to_value(content).ok())
+        .collect();
+    (!all.is_empty()).then(|| Value::Array(all))
 }
 
 fn output(content: &[ToolCallContent]) -> Option<String> {

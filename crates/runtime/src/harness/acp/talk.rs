@@ -19,6 +19,7 @@ use agent_client_protocol::{Agent as AgentRole, Client, Error as RpcError, Lines
 use baton_core::session::{Answer, Cause};
 use futures::StreamExt as _;
 use futures::channel::mpsc::{Receiver, UnboundedReceiver};
+use serde_json::json;
 
 use super::desk::Desk;
 use super::serving::Serving;
@@ -297,7 +298,11 @@ fn ask(
         call_id: Some(seen.call_id.clone()),
         wish: seen.tool.clone().map(|tool| {
             let (input, why) = (seen.arguments.clone().unwrap_or_default(), title(&seen));
-            Box::new(Wish { tool, kind: seen.kind.clone(), input, why })
+            let input = match &seen.diffs {
+                Some(diffs) => json!({"input": input, "diffs": diffs}),
+                None => input,
+            };
+            Box::new(Wish { tool, others: seen.kind.iter().cloned().collect(), input, why })
         }),
     };
     pending

@@ -65,6 +65,7 @@ impl Claude {
                 "tool_use" => all.push(tool(ToolSeen {
                     tool: None,
                     kind: None,
+                    diffs: None,
                     call_id: field(block, "id").to_owned(),
                     name: Some(field(block, "name").to_owned()),
                     arguments: Some(block["input"].clone()),

@@ -57,6 +57,7 @@ fn item(item: &Value, is_done: bool) -> Option<Read> {
     Some(tool(ToolSeen {
         tool: None,
         kind: None,
+        diffs: None,
         call_id: field(item, "id").to_owned(),
         name: Some(name.to_owned()),
         arguments: Some(arguments),

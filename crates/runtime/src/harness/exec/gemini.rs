@@ -22,6 +22,7 @@ impl Reader for Gemini {
             "tool_use" => vec![tool(ToolSeen {
                 tool: None,
                 kind: None,
+                diffs: None,
                 call_id: field(&value, "tool_id").to_owned(),
                 name: Some(field(&value, "tool_name").to_owned()),
                 arguments: Some(value["parameters"].clone()),
