@@ -129,7 +129,7 @@ fn tell(telling: &mut Telling<'_>, run: usize) {
         proposal_id: id("p1"),
         objective: "make the tests pass".to_owned(),
         assumptions: vec!["the tests say what is wanted".to_owned()],
-        required_tools: vec!["run_command".to_owned()],
+        required_tools: vec!["make_it".to_owned()],
         expected_evidence: vec!["what the tests print".to_owned()],
         revises: None,
     };
@@ -153,7 +153,7 @@ fn tell(telling: &mut Telling<'_>, run: usize) {
         let intent = Intent {
             intent_id,
             proposal_id: id("p1"),
-            tool_name: "run_command".to_owned(),
+            tool_name: "make_it".to_owned(),
             normalized_input_hash: sha256(&input),
             risk_class: Risk::Low,
             justification: "to see where it stands".to_owned(),
