@@ -21,7 +21,7 @@ use crate::limits::{
     GUARD_TURNS_MAX, SETTLE,
 };
 use crate::session::{Ask, Gave};
-use crate::work::{Attempt, Crew, Outcome, Pulse, RunEnd, Watched};
+use crate::work::{Attempt, Crew, Outcome, Pulse, RunEnd, Watched, text_of};
 
 /// Plays one guarded run in one attempt.
 #[derive(Debug)]
@@ -243,7 +243,7 @@ impl<'a> Conductor<'a> {
 
     pub(super) fn task_text(&self) -> Result<String, Halt> {
         let (task, papers) = self.task()?;
-        Ok(prompt::task_text(&task, &papers))
+        Ok(text_of(&task, &papers))
     }
 
     /// Has a player asked until its answer is taken, or has been corrected often enough. `is_there` says whether what is wanted has been said.

@@ -6,7 +6,6 @@ use std::io::Read as _;
 
 use baton_core::guard::{Claimed, Intended, Proposed, Run};
 use baton_core::ids::Token;
-use baton_core::task::{Papers, Task};
 use baton_store::ArtifactStore;
 
 use super::scene::Standing;
@@ -17,15 +16,6 @@ use crate::limits::{
 
 /// What the form of every answer is.
 const FORM: &str = "Answer with one JSON object of this form, and nothing after it; words in capitals are for you to fill in:";
-
-/// Title and text of a task.
-pub(super) fn task_text(task: &Task, papers: &Papers) -> String {
-    let (title, body) = (task.title.trim(), papers.text.trim());
-    if body.is_empty() || body.starts_with(title) {
-        return if body.is_empty() { title.to_owned() } else { body.to_owned() };
-    }
-    format!("{title}\n\n{body}")
-}
 
 /// For the planner: how to do the task.
 pub(super) fn propose(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::Role;
 use baton_core::guard::Team;
-use baton_core::ids::{AgentName, SessionId, TraceId};
+use baton_core::ids::{AgentName, SessionId};
 use baton_core::task::Task;
 use serde_json::{Map, Value};
 
@@ -82,14 +82,6 @@ impl Crew {
         }
         let spec = self.broker.agents().get(&team.executor).cloned();
         Ok(spec.ok_or_else(|| NotBegun::UnknownAgent(team.executor.clone()))?)
-    }
-
-    /// Whether a guarded run is being played right now.
-    pub fn plays(&self, trace: TraceId) -> bool {
-        self.attempts()
-            .values()
-            .filter_map(|attempt| attempt.playing())
-            .any(|playing| playing.trace() == trace)
     }
 
     /// Who executes guarded tasks, where somebody is named for it.

@@ -25,6 +25,7 @@ use crate::occupancy::{Occupancy, WorkspaceGuard};
 use crate::scheduler::Wake;
 use crate::session::{Ask, Begin, Bound, Broker, NotBegun, Signals, token};
 
+pub(crate) use prompt::text_of;
 pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
 pub(crate) use run::{Pulse, Watched};

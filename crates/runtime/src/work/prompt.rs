@@ -31,7 +31,7 @@ pub(super) fn reminder(task: &Task, spec: &AgentSpec) -> Vec<String> {
 }
 
 /// Title and body; the title alone where the body says it already, or says nothing.
-fn text_of(task: &Task, papers: &Papers) -> String {
+pub(crate) fn text_of(task: &Task, papers: &Papers) -> String {
     let (title, body) = (task.title.trim(), papers.text.trim());
     match body {
         "" => title.to_owned(),
