@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use baton_core::guard::Rule;
-use baton_core::{TaskId, TraceId};
+use baton_core::{AgentName, TaskId, TraceId};
 use baton_runtime::conduct::Playing;
+use baton_runtime::engine::Engine;
 use baton_runtime::work::{Attempt, RunEnd};
 use baton_store::{History as _, Journal as _};
 use serde_json::json;
@@ -17,6 +18,7 @@ use crate::error::{CliError, Code, Stop};
 use crate::input::Draft;
 use crate::limits::READ_LINES;
 use crate::serve::{Acting, Owner};
+use crate::tasks::ReadBoard;
 use crate::ui::Ui;
 
 /// How long is waited for the next step before it is looked whether anybody still waits.
@@ -70,13 +72,51 @@ pub(crate) fn note_refused(ctx: &Context, what: &str, error: &CliError) {
 /// The same for whoever knows who acts. What cannot be recorded was refused all the same.
 pub(crate) fn note(owner: &Owner, acting: &Acting, what: &str, error: &CliError) {
     let Some(task) = &acting.task else { return };
-    let is_guarded = owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded));
-    if !is_guarded.unwrap_or(false) {
+    if is_guarded(owner, task) {
+        record(&owner.engine, task, &acting.agent, what, error);
+    }
+}
+
+/// Records an append that was refused: whatever an agent of a guarded run tried, and what anybody tried in a run, also when that is over.
+pub(super) fn note_unappended(
+    ctx: &Context,
+    ui: &Ui,
+    trace: TraceId,
+    agent: Option<&AgentName>,
+    error: &CliError,
+) {
+    let what = "trace append";
+    let own = ctx.acting().and_then(|acting| acting.task.as_ref());
+    if ctx.owner().zip(own).is_some_and(|(owner, task)| is_guarded(owner, task)) {
+        return note_refused(ctx, what, error);
+    }
+    if !matches!(error.code, Code::Guard | Code::TraceClosed) {
         return;
     }
+    let Some(task) = ctx.board().ok().and_then(|read| task_of(&read, trace)) else { return };
+    let Ok(tasks) = ctx.tasks(ui) else { return };
+    let by = ctx.actor().agent;
+    let agent = agent.filter(|_| ctx.acting().is_none()).unwrap_or(&by);
+    record(&tasks, &task, agent, what, error);
+    let _ = tasks.finish(ui, Ok(()));
+}
+
+/// The task that a trace is, or was, a guarded run of.
+fn task_of(read: &ReadBoard, trace: TraceId) -> Option<TaskId> {
+    let first = read.visit.reader.read_trace(trace, 1, 1).ok()?;
+    let named = parse(first.first()?).ok()?.task?.parse().ok()?;
+    read.board.get(&named).filter(|task| task.guarded && task.trace != trace).map(|task| task.id.clone())
+}
+
+fn is_guarded(owner: &Owner, task: &TaskId) -> bool {
+    owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded)).unwrap_or(false)
+}
+
+fn record(engine: &Engine, task: &TaskId, agent: &AgentName, what: &str, error: &CliError) {
     let rule = Rule::ALL.iter().find(|rule| error.what.contains(&format!("(rule {})", rule.as_str())));
-    let rule = rule.map(|rule| rule.as_str());
-    let _ = owner.engine.refuse_guarded(task, &acting.agent, what, rule, &error.what);
+    let why =
+        [&error.what].into_iter().chain(&error.causes).map(String::as_str).collect::<Vec<_>>().join(": ");
+    let _ = engine.refuse_guarded(task, agent, what, rule.map(|rule| rule.as_str()), &why);
 }
 
 /// Refuses what an agent would have Baton sign for it in a guarded run: whoever plays a part speaks through its own tools, and who has a key of its own
@@ -95,13 +135,6 @@ pub(super) fn expect_unplayed(ctx: &Context, trace: TraceId, draft: &Draft) -> R
     );
     Err(CliError::new(Code::Guard, what)
         .hint("call the tool itself, or hand in what you signed with your own key"))
-}
-
-/// Whether whoever acts works on a guarded task: what it makes for others is guarded too.
-pub(super) fn is_in_a_run(ctx: &Context) -> bool {
-    let acting = ctx.acting().and_then(|acting| acting.task.as_ref());
-    let (Some(owner), Some(task)) = (ctx.owner(), acting) else { return false };
-    owner.engine.look(|board| board.get(task).is_some_and(|task| task.guarded)).unwrap_or(false)
 }
 
 /// Whether a task has a guarded run that is open.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use baton_core::AgentName;
 use baton_core::ids::{SessionId, TaskId};
 use baton_runtime::process::variable_of;
-use baton_runtime::session::{Broker, Live, SESSION_VARIABLE, Snapshot};
+use baton_runtime::session::{Live, SESSION_VARIABLE, Snapshot};
 use baton_server::access::Who;
 use baton_server::house::Bound;
 use rustix::net::sockopt::socket_peercred;
@@ -38,7 +38,8 @@ const LOOKS_MAX: usize = 3;
 impl Acting {
     /// The session that the process at the other end belongs to; nobody's where it is a person's. What cannot be told is refused: only a person's
     /// process has nothing to hide.
-    pub(crate) fn of(stream: &UnixStream, broker: &Broker) -> Result<Option<Acting>, CliError> {
+    pub(crate) fn of(stream: &UnixStream, owner: &Owner) -> Result<Option<Acting>, CliError> {
+        let broker = &owner.broker;
         let caller = socket_peercred(stream).map_err(|_| unclear("nobody is at the other end"))?.pid;
         let line = Line::of(caller.as_raw_nonzero().get())
             .ok_or_else(|| unclear("the process that called has gone"))?;
@@ -57,8 +58,18 @@ impl Acting {
         match live.iter().find(|live| live.handle.id() == named.id) {
             // A hook or a tool, which Baton itself has started.
             Some(live) if line.is_ours => Ok(Some(Acting::in_session(live))),
-            _ => Err(unclear(&format!("it was started for {}, and is not part of it", named.id))),
+            _ => Err(Acting::stray(named, owner)),
         }
+    }
+
+    /// Why nothing is done for a process that outlived its session. That it tried is recorded once, where the session played a part in a guarded run.
+    fn stray(named: Snapshot, owner: &Owner) -> CliError {
+        let error = unclear(&format!("it was started for {}, and is not part of it", named.id));
+        if owner.agent_calls.is_first_stray(named.id) {
+            let left = Acting { session: Some(named.id), agent: named.agent, task: named.task };
+            guarded::note(owner, &left, "a command from outside its session", &error);
+        }
+        error
     }
 
     fn in_session(live: &Live) -> Acting {
@@ -187,7 +198,11 @@ impl Line {
 
 /// How many commands each session has done at the moment: the person who wants to stop it finds a place too.
 #[derive(Debug, Default)]
-pub(crate) struct AgentCalls(Mutex<BTreeMap<SessionId, usize>>);
+pub(crate) struct AgentCalls {
+    running: Mutex<BTreeMap<SessionId, usize>>,
+    /// The sessions of which a process came that is no part of them.
+    strays: Mutex<BTreeSet<SessionId>>,
+}
 
 /// A command of a session, until it has ended.
 #[derive(Debug)]
@@ -195,7 +210,7 @@ pub(crate) struct AgentCall(Arc<AgentCalls>, SessionId);
 
 impl AgentCalls {
     pub(crate) fn enter(self: &Arc<Self>, session: SessionId) -> Result<AgentCall, CliError> {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let count = calls.entry(session).or_default();
         if *count >= AGENT_CALLS_MAX {
             let what = format!("{session} has {AGENT_CALLS_MAX} commands done already: wait for one to end");
@@ -204,11 +219,15 @@ impl AgentCalls {
         *count += 1;
         Ok(AgentCall(self.clone(), session))
     }
+
+    fn is_first_stray(&self, session: SessionId) -> bool {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner).insert(session)
+    }
 }
 
 impl Drop for AgentCall {
     fn drop(&mut self) {
-        let mut calls = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = calls.get_mut(&self.1) {
             *count -= 1;
             if *count == 0 {

@@ -157,7 +157,7 @@ fn answer(owner: &Arc<Owner>, stream: UnixStream) {
         return;
     }
     let stream = Arc::new(stream);
-    let acting = Acting::of(&stream, &owner.broker);
+    let acting = Acting::of(&stream, owner);
     let taken = frame::receive(&stream).and_then(|(request, fds)| {
         let acting = acting?;
         let session = acting.as_ref().and_then(|acting| acting.session);

@@ -1,13 +1,15 @@
 //! What agents of guarded runs try in vain: refused, recorded, shown.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::json;
 
 use crate::conducted::{expect_accounted, expect_passes, steps, team};
 use crate::runs::configure;
-use crate::support::Home;
+use crate::support::{Home, finish};
 use crate::task_support::text;
+use crate::web_support::Web;
 
 #[test]
 fn a_tool_that_runs_without_being_allowed_to_ends_the_run() {
@@ -92,6 +94,48 @@ exit 0
         json!({"type": "claim_issued", "payload": {"claim_id": "c9", "claim_text": "t", "confidence": 1}});
     let late = home.run_with(&["trace", "append", &trace, "--agent", "bob"], late.to_string());
     late.refused(4, "L017", "closed");
+    let (_, why) = home.refusals(&task).pop().unwrap();
+    assert!(why.contains("closed"), "{why}");
+    let last = home.last(&task, "guard.refused");
+    assert_eq!(
+        (&last["payload"]["agent"], &last["payload"]["what"]),
+        (&json!("bob"), &json!("trace append"))
+    );
+    let shown = home.run(&["task", "show", &task]).stdout;
+    assert_eq!(shown.matches("refused to bob").count(), 10, "{shown}");
+    expect_passes(&home, &trace);
+}
+
+#[test]
+fn whoever_speaks_in_a_run_that_is_over_is_refused_and_that_is_recorded() {
+    let home = team("");
+    let task = home.guarded("edit good.txt complete done");
+    let session = text(&home.conducted(&task, "done")["sessionId"]);
+    let (trace, before) = (home.guard_of(&task), home.refusals(&task).len());
+    let web = Web::start(&home);
+    let claim = json!({"claim_id": "c9", "claim_text": "t", "confidence": 1, "evidence": []});
+    let late = json!({"type": "claim_issued", "payload": claim});
+    let other = text(&home.json(&["trace", "new"])["trace"]);
+    home.run(&["trace", "close", &other, "--reason", "over"]).expect(0);
+    // In a trace that is nobody's run nothing is recorded of this task.
+    for trace in [&trace, &other] {
+        web.post(&format!("/v1/traces/{trace}/events?agent=bob"), &late).refuses(422, "L017");
+    }
+    let refusals = home.refusals(&task);
+    assert_eq!(refusals.len(), before + 1, "{refusals:?}");
+    assert!(refusals[before].1.contains("closed"), "{refusals:?}");
+    // What its session left behind is told of once.
+    for _ in 0..2 {
+        let mut stray = home.command(&["trace", "append", &trace, "--agent", "bob"]);
+        let child = stray.env("BATON_SESSION_ID", &session).stdin(Stdio::null()).spawn().unwrap();
+        finish(child, None).refused(4, "A005", "it cannot be told");
+    }
+    let refusals = home.refusals(&task);
+    assert_eq!(refusals.len(), before + 2, "{refusals:?}");
+    assert!(refusals[before + 1].1.contains("not part of it"), "{refusals:?}");
+    assert_eq!(home.last(&task, "guard.refused")["payload"]["agent"], "bob");
+    web.serving.stop();
+    expect_passes(&home, &trace);
 }
 
 /// An agent of another make, which names its tools as it likes: it asks under one name, runs another, or does not ask at all.

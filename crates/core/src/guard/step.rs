@@ -86,6 +86,17 @@ pub struct Team {
     pub auditor: AgentName,
 }
 
+impl Team {
+    /// Whoever plays a part, each once.
+    pub fn players(&self) -> Vec<AgentName> {
+        let parts = [&self.planner, &self.executor, &self.critic, &self.auditor];
+        let mut players: Vec<AgentName> = parts.into_iter().cloned().collect();
+        players.sort();
+        players.dedup();
+        players
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proposal {
     pub proposal_id: Token,

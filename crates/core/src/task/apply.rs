@@ -43,6 +43,7 @@ impl Task {
             depends_on: created.depends_on.clone(),
             guarded: created.guarded,
             guard: None,
+            players: Vec::new(),
             attempts: 0,
             not_before: None,
             phase_before_block: None,
@@ -185,11 +186,16 @@ impl Task {
                     handoff.answer = Some(digest);
                 }
             }
-            TaskEvent::GuardOpened(opened) => self.guard = Some(opened.trace),
-            TaskEvent::Verified(verified) => {
-                self.guard = self.guard.filter(|open| *open != verified.trace);
+            TaskEvent::GuardOpened(opened) => {
+                self.guard = Some(opened.trace);
+                self.players.clone_from(&opened.players);
             }
-            TaskEvent::Approved(_)
+            TaskEvent::Verified(verified) if self.guard == Some(verified.trace) => {
+                self.guard = None;
+                self.players.clear();
+            }
+            TaskEvent::Verified(_)
+            | TaskEvent::Approved(_)
             | TaskEvent::Rejected(_)
             | TaskEvent::CiReported(_)
             | TaskEvent::Logged(_)

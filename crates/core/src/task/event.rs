@@ -347,7 +347,11 @@ fields!(MessageWarning {
     detail: Value,
 });
 
-fields!(GuardOpened { trace: TraceId });
+fields!(GuardOpened {
+    trace: TraceId,
+    /// Whoever plays a part in it.
+    players: Vec<AgentName>,
+});
 
 fields!(
     /// The task's trace cites the trace of its run: where that ended, and how.

@@ -40,6 +40,9 @@ pub struct Task {
     /// The trace of its guarded run, from its beginning until its end is cited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<TraceId>,
+    /// Whoever plays a part in that run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub players: Vec<AgentName>,
     /// Failed attempts since the task was last made ready by a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,

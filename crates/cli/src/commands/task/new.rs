@@ -6,7 +6,7 @@ use baton_core::task::{Routing, Status};
 use serde_json::Value;
 
 use super::to_json;
-use crate::commands::{Ended, guarded};
+use crate::commands::Ended;
 use crate::config::did_you_mean;
 use crate::context::Context;
 use crate::error::CliError;
@@ -52,7 +52,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: TaskNew) -> Ended {
         routing: Routing { agent: args.agent, role: args.role.map(|role| role.to_string()), tags: args.tag },
         depends_on,
         parent,
-        guarded: args.guarded || guarded::is_in_a_run(ctx),
+        guarded: args.guarded,
         metadata,
         ..New::titled(args.title)
     };

@@ -36,10 +36,10 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &TraceAppend) -> Ended {
     let (mut writing, mut recorded) = (None, 0);
     let ended = append_all(ctx, ui, &mut input, &speaker, &mut writing, &mut recorded);
     if let Err(stop) = ended {
-        if let Stop::Error(error) = &stop {
-            guarded::note_refused(ctx, "trace append", error);
-        }
         writing.into_iter().for_each(Writing::abandon);
+        if let Stop::Error(error) = &stop {
+            guarded::note_unappended(ctx, ui, trace, args.agent.as_ref(), error);
+        }
         return Err(match stop {
             Stop::Error(error) if recorded > 0 => {
                 let are = if recorded == 1 { "is" } else { "are" };

@@ -41,7 +41,7 @@ impl Board {
             return Ok((open, Decided::nothing()));
         }
         let (by, trace) = (system(), act.ids.trace());
-        act.emit(&by, &TaskEvent::GuardOpened(GuardOpened { trace }));
+        act.emit(&by, &TaskEvent::GuardOpened(GuardOpened { trace, players: begins.begun.team.players() }));
         let title = Some(format!("guarded run of {}", act.task.id));
         let run = Some((lease.run, lease.fence));
         act.push(&by, trace, Payload::TraceOpened { title }, Vec::new(), run, lease.session.clone());
@@ -95,10 +95,10 @@ impl Board {
         Ok(act.done())
     }
 
-    /// Whether an agent works on a guarded task at the moment: what it makes for others is guarded too.
+    /// Whether an agent plays a part in a guarded run at the moment: what it makes for others is guarded too.
     pub fn is_in_a_guarded_run(&self, by: &Actor) -> bool {
-        let holds = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.agent == by.agent);
-        by.role == Role::Executor && self.tasks().any(|task| task.guard.is_some() && holds(task))
+        let plays = |task: &Task| task.guard.is_some() && task.players.contains(&by.agent);
+        by.role == Role::Executor && self.tasks().any(|task| task.lease.is_some() && plays(task))
     }
 
     /// Records that the rules of guarded work kept somebody from something.

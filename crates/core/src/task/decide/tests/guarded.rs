@@ -125,3 +125,20 @@ fn what_the_rules_forbid_is_recorded_in_the_task_s_own_trace() {
     );
     assert_eq!(decided.events[0].trace, desk.board.get(&id).unwrap().trace);
 }
+
+#[test]
+fn whoever_plays_a_part_is_in_the_run_until_it_ends() {
+    let mut desk = Desk::new();
+    let (id, trace) = guarded(&mut desk);
+    let is_in = |desk: &Desk, name: &str| desk.board.is_in_a_guarded_run(&executor(&name.parse().unwrap()));
+    for (name, expected) in [("ada", true), ("bob", true), ("cleo", true), ("dora", true), ("eve", false)] {
+        assert_eq!(is_in(&desk, name), expected, "{name}");
+    }
+    // A person is not, whatever the name.
+    let person = Actor { role: Role::Operator, ..executor(&"ada".parse().unwrap()) };
+    assert!(!desk.board.is_in_a_guarded_run(&person));
+    let (ended, moment) = (guard_ended(&desk, &id, trace, crate::guard::State::Completed), desk.moment());
+    let decided = desk.board.end_guard(&ended, desk.rules, moment).unwrap();
+    desk.take(&decided);
+    assert!(!is_in(&desk, "ada") && desk.board.get(&id).unwrap().players.is_empty());
+}
