@@ -226,7 +226,7 @@ class Guard:
                           for name, other in self.intents.items())
         changes = tool not in proposal["tools"] and tool not in self.policy.get("read_only", [])
         waits = risk >= RISKS.index(self.policy["risk_threshold"]) or changes or was_blocked
-        self.intents[step["intent_id"]] = {"seq": record["seq"], "proposal": proposal, "same": same, "waits": waits, "answer": None,
+        self.intents[step["intent_id"]] = {"seq": record["seq"], "proposal": proposal, "tool": tool, "same": same, "waits": waits, "answer": None,
                                            "answered": None, "started": None, "ended": None}
 
     def on_tool_intent_reviewed(self, record, step):
@@ -242,6 +242,8 @@ class Guard:
         approved(intent["answer"] != "blocked", "the intent was blocked")
         approved(intent["answer"] or not intent["waits"], "nobody has approved the intent")
         approved(not intent["proposal"]["rejected"], "the proposal was rejected")
+        only = intent["proposal"]["only"]
+        approved(only is None or intent["tool"] in only, "the conditions do not name the tool")
         most = self.policy.get("budgets", {}).get("tool_calls")
         approved(most is None or self.calls < most, "more tools than the budget has")
         self.cites(record, step.get("artifacts", []), cited)

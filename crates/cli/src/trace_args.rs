@@ -83,8 +83,8 @@ pub(crate) enum Trace {
     /// `rejected` of a proposal, `blocked` of an intent. The reason is its rationale.
     ///
     /// Example:
-    ///   baton trace review trc_0192f0c1 prop-1 approve --reason "small and tested"
-    ///   baton trace review trc_0192f0c1 intent-7 block --reason "it deletes data"
+    ///   baton trace review trc_0192f0c1 p1 approve --reason "small and tested"
+    ///   baton trace review trc_0192f0c1 i7 block --reason "it deletes data"
     #[command(verbatim_doc_comment)]
     Review(TraceReview),
     /// Abort the work of a trace, which ends it

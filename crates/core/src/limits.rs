@@ -176,3 +176,6 @@ pub const GUARD_THINGS_MAX: usize = 10_000;
 /// Most claims or challenges of one answer, and most beginnings of an object that are looked at in a text that should hold one.
 pub const GUARD_REPLY_ITEMS_MAX: usize = 32;
 pub const GUARD_REPLY_TRIES_MAX: usize = 1000;
+
+/// Refusals of one guarded run, and after it, that are recorded.
+pub const GUARD_REFUSALS_KEPT_MAX: u32 = 1000;

@@ -64,6 +64,9 @@ pub const TOLD_DEPTH_MAX: usize = 16;
 pub const TURN_TOOLS_MAX: usize = 500;
 pub const PERMISSIONS_MAX: usize = 64;
 
+/// Names that one call of a guarded session may be given, and inputs.
+pub const CALL_NAMES_MAX: usize = 16;
+
 /// Bytes of a line of the protocol that are kept as they are: a file that an agent sends is in the workspace.
 pub const WIRE_LINE_BYTES_MAX: usize = 64 << 10;
 

@@ -173,7 +173,9 @@ impl Server {
                 // Whoever has a WebSocket can change something by it, though it is asked for with a GET.
                 let changes = route.is_some_and(|route| matches!(route.gives, Gives::Socket));
                 let changes = changes || !matches!(head.method, Method::GET | Method::HEAD);
-                Some(self.admit(&head.headers, changes, needs)?)
+                let who = self.admit(&head.headers, changes)?;
+                self.expect_scope(&who, needs, changes.then(|| head.uri.path()))?;
+                Some(who)
             }
         };
         let Some(route) = route else {
@@ -232,8 +234,8 @@ impl Server {
         done.unwrap_or_else(|| Err(Problem::unexpected("the request came to grief; it is in the log")))
     }
 
-    /// Whose request it is, where that opens what is asked for.
-    fn admit(&self, headers: &HeaderMap, changes: bool, needs: Needs) -> Result<Who, Problem> {
+    /// Whose request it is.
+    fn admit(&self, headers: &HeaderMap, changes: bool) -> Result<Who, Problem> {
         let missing = || {
             Problem::token("a token is needed: Authorization: Bearer …")
                 .hint("baton token new NAME --scope SCOPE")
@@ -250,11 +252,22 @@ impl Server {
         if is_cookie && changes && is_cross_site(headers) {
             return Err(Problem::origin("a page of another site may not do this"));
         }
-        if !needs.is_met_by(who.scope) {
-            let what = format!("a token of scope {} does not open this", who.scope.as_str());
-            return Err(Problem::scope(what).cause(format!("these do: {}", needs.scopes().join(", "))));
-        }
         Ok(who)
+    }
+
+    /// Whether a token opens what is asked for. What an agent tries to change in vain is recorded where it plays a part in a guarded run.
+    fn expect_scope(&self, who: &Who, needs: Needs, changed: Option<&str>) -> Result<(), Problem> {
+        if needs.is_met_by(who.scope) {
+            return Ok(());
+        }
+        let what = format!("a token of scope {} does not open this", who.scope.as_str());
+        if let (Some(bound), Some(path)) = (&who.bound, changed) {
+            let (engine, agent) = (self.house.engine.clone(), bound.agent.clone());
+            let (path, why) = (shown(path), what.clone());
+            // Nobody waits for it: it is refused all the same.
+            drop(tokio::task::spawn_blocking(move || engine.refuse_player(&agent, &path, &why)));
+        }
+        Err(Problem::scope(what).cause(format!("these do: {}", needs.scopes().join(", "))))
     }
 
     /// Whoever guesses is slowed down, and whoever has a token is not.

@@ -135,9 +135,66 @@ test("a gap and the end are part of the view", () => {
   assert.deepEqual([view.isEnded, view.state, view.terminationInfo], [true, "stopped", info]);
 });
 
-test("a view does not grow without bound", () => {
-  let view = emptyView();
+test("a session that is over is told again, and what was said in it stays", () => {
+  const said = fold([changed("ready", "calling_llm", "user_input"), streamed(1, "text_delta", { text: "a", role: "assistant" })]);
+  const again = reduce(said, { kind: "gap", at: said.at, resumeFrom: 0 });
+  assert.deepEqual([again.state, again.turns, again.hasGap], ["idle", said.turns, true]);
+});
+
+const textOf = (view) => view.turns.flatMap((turn) => turn.parts).map((part) => part.text ?? "").join("");
+
+test("a text that is long goes on in another part, at the end of a line", () => {
+  const lines = Array.from({ length: 2000 }, (_, n) => `line ${n} of a long text\n`);
+  const view = fold(lines.map((text, n) => streamed(n + 1, "text_delta", { text, role: "assistant" })));
+  const { parts } = view.turns[0];
+  assert.ok(parts.length > 1 && parts.every((part) => part.text.length <= 8192));
+  assert.ok(parts.slice(0, -1).every((part) => part.text.endsWith("\n")));
+  assert.equal(textOf(view), lines.join(""));
+  // No character is cut in two, and where there are no lines it is cut all the same.
+  const faces = "😀".repeat(20_000);
+  const one = fold([streamed(1, "text_delta", { text: `x${faces}`, role: "assistant" })]);
+  assert.equal(textOf(one), `x${faces}`);
+  assert.ok(one.turns[0].parts.length > 1 && one.turns[0].parts.every((part) => part.text.isWellFormed()));
+});
+
+test("a view does not grow without bound", () => {  let view = emptyView();
   for (let n = 1; n <= 1100; n += 1) view = reduce(view, { kind: "state_event", at: n, event: stated("tool_lifecycle", toolRun(`toolrun_${n}`, "succeeded")) });
   assert.equal(view.toolRuns.length, 1000);
   assert.equal(view.toolRuns.at(-1).runId, "toolrun_1100");
+  for (let n = 1; n <= 300; n += 1) view = reduce(view, { kind: "other", at: 2000 + n, name: "weather", event: { n } });
+  assert.deepEqual([view.unknown.length, view.unknown.at(-1).event], [200, { n: 300 }]);
+});
+
+/** What the counts of a view say is what is in it. */
+function isCounted(view) {
+  const parts = view.turns.flatMap((turn) => turn.parts);
+  assert.equal(view.held.parts, parts.length);
+  assert.ok(view.held.parts <= 1000 && view.held.chars <= 1_000_000, JSON.stringify(view.held));
+  if (parts.every((part) => part.text !== undefined)) assert.equal(view.held.chars, textOf(view).length);
+}
+
+test("however much is said, the last of it is here and the rest is counted", () => {
+  let view = emptyView();
+  let at = 0;
+  const take = (type, payload, streamId) => {
+    at += 1;
+    view = reduce(view, { kind: "stream_event", at, event: streamed(at, type, payload, streamId) });
+  };
+  for (let n = 1; n <= 100_000; n += 1) take("text_delta", { text: `${n}${n % 10 === 0 ? "\n" : " "}and twenty letters, `, role: "assistant" });
+  isCounted(view);
+  assert.ok(view.held.leftOut > 0 && textOf(view).includes("100000\nand"));
+  take("text_delta", { text: "x".repeat(5_000_000), role: "assistant" });
+  isCounted(view);
+  for (let n = 1; n <= 3000; n += 1) {
+    take("tool_call_delta", { callId: `call-${n}`, toolName: "read_file", arguments: { path: `${n}` }, status: "running" }, `turn_${n % 1500}`);
+    take("tool_call_completed", { callId: `call-${n}`, toolName: "read_file", output: "y".repeat(5000), error: null }, `turn_${n % 1500}`);
+  }
+  isCounted(view);
+  assert.equal(view.turns.length, 1000);
+  assert.equal(view.turns.at(-1).parts.at(-1).callId, "call-3000");
+  take("tool_call_completed", { callId: "call-3000", toolName: "read_file", output: { text: "z".repeat(5_000_000) }, error: null }, "turn_0");
+  isCounted(view);
+  assert.ok(view.turns.at(-1).parts.at(-1).output.length < 70_000);
+  take("mumble", { text: "z".repeat(5_000_000) });
+  assert.ok(view.unknown.at(-1).event.length < 70_000);
 });

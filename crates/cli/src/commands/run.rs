@@ -249,11 +249,10 @@ fn task_and_agent(
         Ok::<_, CliError>(owner.engine.task(&id)?.0)
     });
     let named = named.transpose()?;
-    let routed = named.as_ref().and_then(|task| match task.is_held_to_rules() {
-        true => owner.crew.executor().or_else(|| task.routing.agent.clone()),
-        false => task.routing.agent.clone(),
-    });
-    let executor = owner.crew.executor().filter(|_| named.as_ref().is_some_and(Task::is_held_to_rules));
+    // What is made of a prompt may be guarded without being asked to.
+    let is_guarded = named.as_ref().map_or_else(|| owner.engine.guards(), Task::is_held_to_rules);
+    let executor = owner.crew.executor().filter(|_| is_guarded);
+    let routed = executor.clone().or_else(|| named.as_ref().and_then(|task| task.routing.agent.clone()));
     if let (Some(executor), Some(asked)) = (&executor, &args.agent)
         && executor != asked
     {

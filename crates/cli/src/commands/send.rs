@@ -81,7 +81,7 @@ fn expect_sender(ctx: &Context, acting: &Acting, bytes: &[u8]) -> Result<(), Cli
         let what = format!("taskId: {} is guarded, and is worked on in a session of its own", message.task);
         let error =
             CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", acting.place()));
-        guarded::note_refused(ctx, "a message about another run", &error);
+        guarded::note_about(ctx, &message.task, "a message about another run", &error);
         return Err(error);
     }
     let what = format!("fromAgent: expected {}, got {}", acting.agent, message.from);

@@ -5,6 +5,7 @@ use baton_core::{TaskId, Timestamp};
 use baton_store::lock;
 use serde_json::{Value, json};
 
+use crate::commands::guarded::Asks;
 use crate::commands::offer::begin;
 use crate::context::Context;
 use crate::error::Stop;
@@ -58,11 +59,16 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// `is_owned` says whether a process owns the data directory now.
-    pub(super) fn of(board: &'a Board, is_owned: bool) -> Self {
+    /// `is_owned` says whether a process owns the data directory now; `asks`, what of a guarded run waits for a person.
+    pub(super) fn of(board: &'a Board, is_owned: bool, asks: impl Fn(&Task) -> Option<Asks>) -> Self {
         let mut waiting: Vec<&Task> = board.with_status(Status::Ready).collect();
         waiting.sort_by_key(|task| (task.priority, task.created_at));
         let (mut needs_person, mut checking) = (Vec::new(), Vec::new());
+        for task in board.tasks().filter(|task| task.guard.is_some()) {
+            if let Some(asks) = asks(task) {
+                needs_person.push((task, format!("{} waits for your review", asks.id)));
+            }
+        }
         for task in board.with_status(Status::Review) {
             match task.phase {
                 Phase::CiPending => checking.push(task),

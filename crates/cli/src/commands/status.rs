@@ -8,6 +8,7 @@ use baton_store::{History as _, Visit, clock, lock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
+use crate::commands::guarded::Asks;
 use crate::commands::standing::{Standing, ci_runs};
 use crate::context::{Context, visit};
 use crate::error::{CliError, Stop};
@@ -35,7 +36,7 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     let has_work = traces.iter().any(|trace| trace.trace != baton_core::TraceId::Ledger);
     let last = last_event(&visit)?;
     let board = read_board(&visit)?.board;
-    let standing = Standing::of(&board, owner.is_some());
+    let standing = Standing::of(&board, owner.is_some(), |task| Asks::of(&visit.reader, task));
     if ui.json {
         let owner = owner.map(|owner| json!({"pid": owner.pid, "command": owner.command}));
         ui.object(&json!({

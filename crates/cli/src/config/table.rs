@@ -155,7 +155,7 @@ pub(crate) const TABLE: &[Key] = &[
 
     key("team", "planner", AGENT_NAME, Absent("nobody"), "The agent that proposes."),
     key("team", "executor", AGENT_NAME, Absent("the task's own agent"), "The agent that does the work."),
-    key("team", "critic", AGENT_NAME, Absent("the built-in rules"), "The agent that reviews proposals, intents and claims."),
+    key("team", "critic", AGENT_NAME, Absent("the built-in rules where policy.critics has them, else a person"), "The agent that reviews proposals, intents and claims."),
     key("team", "auditor", AGENT_NAME, Absent("the built-in verifier"), "The agent that verifies at the end."),
 
     key("policy", "profile", Kind::OneOf(&["strict", "default", "lenient"]), Value("default"), "The set of rules that holds where no other key of this section says otherwise."),

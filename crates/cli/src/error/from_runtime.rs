@@ -60,6 +60,8 @@ fn next_step(refusal: &Refusal, id: &TaskId, task: Option<&Task>) -> Option<Stri
             _ => show(),
         },
         Refusal::Transition { .. } => show(),
+        // It names the run, which can be aborted.
+        Refusal::Guarded(_) if status == Some(Status::InProgress) => show(),
         Refusal::Guarded(_) => format!("baton run --task {id}"),
         // Somebody else may.
         Refusal::OwnWork { .. } => claim(),

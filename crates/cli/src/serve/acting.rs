@@ -104,12 +104,16 @@ impl Acting {
         }
     }
 
-    /// The same as [`Acting::expect_may`]; what an agent of a guarded run tries in vain about traces is recorded.
+    /// The same as [`Acting::expect_may`]; what an agent of a guarded run tries in vain is recorded.
     pub(crate) fn expect_may_in(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
         self.expect_may(command).inspect_err(|error| {
-            if matches!(command, Some(Command::Trace(_))) {
-                guarded::note(owner, self, "a command about traces", error);
-            }
+            let what = match command {
+                Some(Command::Trace(_)) => "a command about traces",
+                Some(Command::Session(_)) => "a command about sessions",
+                Some(Command::Task(_)) => "a command about tasks",
+                _ => "a command for people",
+            };
+            guarded::note(owner, self, what, error);
         })
     }
 

@@ -77,13 +77,14 @@ exit 0
             "team-member",
             "role-table",
             "team-member",
-            "claim-evidence"
+            "claim-evidence",
+            "none"
         ],
         "{refusals:?}"
     );
     assert!(refusals[4].1.contains("may not do this"), "{refusals:?}");
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 9, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 10, "{shown}");
     let transcript = home.run(&["session", "show", &session, "--transcript"]).stdout;
     assert!(transcript.contains("attack.sh:") && !transcript.contains("TAKEN"), "{transcript}");
     let made = fs::read_to_string(home.work().join("made.txt")).unwrap();
@@ -102,7 +103,7 @@ exit 0
         (&json!("bob"), &json!("trace append"))
     );
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 10, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 11, "{shown}");
     expect_passes(&home, &trace);
 }
 
@@ -145,11 +146,15 @@ def say(message): print(json.dumps(message), flush=True)
 def update(**fields): say({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": fields}})
 asked = 0
 def ask(call, **fields):
+    send(call, **fields)
+    return hear()
+def send(call, **fields):
     global asked
     asked += 1
     options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"}]
     say({"jsonrpc": "2.0", "id": "q%d" % asked, "method": "session/request_permission",
          "params": {"sessionId": "s", "toolCall": dict(toolCallId=call, **fields), "options": options}})
+def hear():
     while True:
         answer = json.loads(sys.stdin.readline())
         if answer.get("id") == "q%d" % asked:
@@ -189,8 +194,45 @@ def turn(text):
         if ask("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"}, content=diff):
             open("spoofed", "w").write("x")
     elif how == "end":
-        if ask("c1", title="execute", kind="execute", rawInput={"command": ":" + " " * 9000 + "forbidden"}):
+        if ask("c1", title="execute", kind="execute", rawInput={"command": ":" + " " * 70000 + "forbidden"}):
             open("spoofed", "w").write("x")
+    elif how == "swap":
+        send("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"})
+        update(sessionUpdate="tool_call_update", toolCallId="c1", title="run_command", kind="execute", status="pending", rawInput={"command": "forbidden"})
+        if hear():
+            open("spoofed", "w").write("x")
+    elif how == "behind":
+        update(sessionUpdate="tool_call", toolCallId="c1", title="write_file", kind="edit", status="pending", rawInput={"path": "forbidden.txt"})
+        if ask("c1", title="write_file", content=[{"type": "diff", "path": "/w/ok.txt", "newText": "x"}]):
+            open("spoofed", "w").write("x")
+    elif how == "reuse":
+        read = dict(title="read_file", kind="read", rawInput={"path": "a"})
+        ask("c1", **read)
+        update(sessionUpdate="tool_call_update", toolCallId="c1", status="completed")
+        update(sessionUpdate="tool_call_update", toolCallId="c1", title="run_command", kind="execute", status="completed")
+    elif how == "failed":
+        update(sessionUpdate="tool_call", toolCallId="c1", title="run_command", kind="execute", status="failed")
+        update(sessionUpdate="tool_call_update", toolCallId="c1", status="in_progress")
+        update(sessionUpdate="tool_call_update", toolCallId="c1", status="completed")
+    elif how == "denied":
+        ask("c1", title="write_file", kind="edit", rawInput={"path": "forbidden.txt"})
+        update(sessionUpdate="tool_call_update", toolCallId="c1", status="failed")
+        update(sessionUpdate="tool_call_update", toolCallId="c1", status="completed")
+    elif how == "other":
+        ask("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"})
+        update(sessionUpdate="tool_call_update", toolCallId="c1", rawInput={"path": "forbidden.txt"}, status="completed")
+    elif how == "same":
+        ask("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"})
+        update(sessionUpdate="tool_call_update", toolCallId="c1", title="move", kind="move", status="completed")
+    elif how == "elsewhere":
+        ask("c1", title="write_file", kind="edit", rawInput={"path": "ok.txt"})
+        diff = [{"type": "diff", "path": "/w/forbidden.txt", "newText": "x"}]
+        update(sessionUpdate="tool_call_update", toolCallId="c1", content=diff, status="completed")
+    elif how == "titles":
+        ask("c1", title="read", kind="read", rawInput={"path": "a"})
+        for title in ["README.md", "Read README.md (1-20)", "Done"]:
+            update(sessionUpdate="tool_call_update", toolCallId="c1", title=title, status="in_progress")
+        update(sessionUpdate="tool_call_update", toolCallId="c1", title="README.md", status="completed")
     elif how == "switch":
         ask("c1", title="read_file", kind="read", rawInput={"path": "a"})
         update(sessionUpdate="tool_call_update", toolCallId="c1", title="run_command", kind="execute", status="completed")
@@ -223,7 +265,9 @@ fn team_with_liar(from: &str, to: &str) -> Home {
 #[test]
 fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
     let home = team_with_liar("executor = \"bob\"", "executor = \"liar\"");
-    for how in ["spoof", "own", "hide", "long", "again", "second", "downgrade", "diff", "end", "switch"] {
+    let hows = ["spoof", "own", "hide", "long", "again", "second", "downgrade", "diff", "end", "switch"];
+    let more = ["swap", "behind", "reuse", "failed", "denied", "other", "same", "elsewhere"];
+    for how in hows.into_iter().chain(more) {
         let task = home.guarded(how);
         home.conducted(&task, "blocked");
         let events = home.told(&home.guard_of(&task));
@@ -231,8 +275,10 @@ fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
         let blocked = events.iter().filter(|event| event["payload"]["status"] == "blocked").count();
         let expected = match how {
             "again" => 2,
+            // What comes first, the question or what it becomes, is the agent's luck.
+            "swap" => blocked.min(1),
             // It ends the run before anybody is asked.
-            "switch" | "second" => 0,
+            "switch" | "second" | "reuse" | "failed" | "other" | "same" | "elsewhere" => 0,
             _ => 1,
         };
         assert_eq!(
@@ -241,9 +287,16 @@ fn whatever_an_agent_calls_a_tool_it_is_reviewed_as_what_it_is() {
             "{how}: {}",
             home.run(&["trace", "show", &home.guard_of(&task)]).stdout
         );
-        assert!(!home.work().join("spoofed").exists(), "{how}");
+        let shown = home.run(&["trace", "show", &home.guard_of(&task)]).stdout;
+        assert!(!home.work().join("spoofed").exists(), "{how}: {shown}");
         assert!(!home.refusals(&task).is_empty(), "{how}");
     }
+    // What an agent shows to people of a call is no name of it.
+    let task = home.guarded("titles");
+    home.conducted(&task, "failed");
+    assert_eq!(home.refusals(&task), []);
+    let events = home.told(&home.guard_of(&task));
+    assert_eq!(events.iter().filter(|event| event["type"] == "tool_execution_completed").count(), 1);
     home.verifies();
 }
 

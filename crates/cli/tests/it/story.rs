@@ -134,6 +134,12 @@ fn hash(content: &str) -> String {
     sha256(content.as_bytes()).to_string()
 }
 
+/// Where a reader finds it.
+fn stored(content: &str) -> String {
+    let hash = hash(content);
+    format!("artifacts/sha256/{}/{hash}", &hash[..2])
+}
+
 fn short(content: &str) -> String {
     hash(content)[..12].to_owned()
 }
@@ -171,7 +177,7 @@ fn a_guarded_run_is_told_as_a_story() {
     let (before, time) = (&proposed[..48], &proposed[7..16]);
     assert_eq!(before, format!("    4  {time}  ada/planner           signed  "));
     assert!(shown.contains(" of cy is bound as executor\n"), "{shown}");
-    let (input, output) = (short(INPUT), short(OUTPUT));
+    let (input, output, whole) = (short(INPUT), short(OUTPUT), stored(INPUT));
     let expected = format!(
         "the trace is opened
 baton begins the run, profile default
@@ -184,11 +190,11 @@ condition  make_file: below src
 risk       small
 cy means to run make_file (i1, medium): it is needed
 for        p1
-input      {input}
+input      {whole}
 bob blocks i1: no
 cy means to run make_file again, instead of i1 (i2, low): it is needed
 for        p1
-input      {input}
+input      {whole}
 bob approves i2: smaller
 cy starts i2
 input      {input}
@@ -245,7 +251,7 @@ fn a_run_that_is_given_up_says_what_went_wrong_and_who_let_it_through() {
     let expected = format!(
         "cy means to run make_file (i3, high): it is needed
 for        p1
-input      {input}
+input      {whole}
 operator overrides what holds up i3: it has to be
 cy starts i3
 input      {input}
@@ -259,6 +265,7 @@ operator aborts: enough
 the trace is closed: aborted",
         short(OUTPUT),
         input = short(INPUT),
+        whole = stored(INPUT),
     );
     assert_eq!(told[from..].join("\n"), expected);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::rule::{Breach, Rule};
-use super::run::{Intended, RUN_BEGINS, Run, Said, is_about_keys};
+use super::run::{Intended, Proposed, RUN_BEGINS, Run, Said, is_about_keys};
 use super::step::{
     Audit, Challenge, Claim, Execution, FinalStatement, Intent, IntentReview, Proposal, ProposalReview, Step,
 };
@@ -233,11 +233,7 @@ impl Run {
             let found = format!("{} {how}", intent.proposal_id);
             return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
         };
-        if let Some(only) = proposed.only.as_ref().filter(|only| !only.contains(&intent.tool_name)) {
-            let names: Vec<&str> = only.iter().map(String::as_str).collect();
-            let expected = format!("one of the tools that the conditions name: {}", names.join(", "));
-            return refuse(Rule::Conditions, expected, &intent.tool_name);
-        }
+        expect_named(proposed, intent)?;
         expect_seen(said, approved, &intent.proposal_id)
     }
 
@@ -271,10 +267,13 @@ impl Run {
             Some((Answer::Approved, at)) => at,
             None => intended.seq,
         };
-        // The proposal may have been rejected by another critic since.
-        if self.proposal(&intent.proposal_id).is_some_and(|proposed| proposed.is_rejected) {
-            let found = format!("{} was rejected", intent.proposal_id);
-            return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
+        // Another critic may have rejected the proposal since, or let it through for some tools only.
+        if let Some(proposed) = self.proposal(&intent.proposal_id) {
+            if proposed.is_rejected {
+                let found = format!("{} was rejected", intent.proposal_id);
+                return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
+            }
+            expect_named(proposed, intent)?;
         }
         if let Some(most) = self.policy.budgets.tool_calls.filter(|most| self.calls >= *most) {
             return refuse(Rule::Budget, format!("at most {most} tools"), "another one is started");
@@ -436,6 +435,16 @@ fn expect_seen(said: &Said<'_>, subject: u64, what: &Token) -> Admitted {
             refuse(Rule::SeenSubject, format!("number {subject} ({what}) or later in `seen`"), found)
         }
     }
+}
+
+/// Refuses a tool that the conditions of an approval do not name.
+fn expect_named(proposed: &Proposed, intent: &Intent) -> Admitted {
+    let Some(only) = proposed.only.as_ref().filter(|only| !only.contains(&intent.tool_name)) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = only.iter().map(String::as_str).collect();
+    let expected = format!("one of the tools that the conditions name: {}", names.join(", "));
+    refuse(Rule::Conditions, expected, &intent.tool_name)
 }
 
 fn expect_new<T>(field: &str, id: &Token, known: &BTreeMap<Token, T>) -> Admitted {

@@ -33,6 +33,11 @@ impl Policy {
         let by_name = if self.changes_something(tool) { Risk::Medium } else { Risk::Low };
         self.tool_risks.get(tool).copied().unwrap_or(by_name)
     }
+
+    /// Whether the policy says something of a tool of this name.
+    pub fn knows(&self, tool: &str) -> bool {
+        self.tool_risks.contains_key(tool) || !self.changes_something(tool)
+    }
 }
 
 impl Run {

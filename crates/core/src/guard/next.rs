@@ -103,10 +103,9 @@ impl Run {
         if let Some(open) = in_order.iter().find(is_open) {
             return Some(Next::Review(id(open)));
         }
-        let is_approved = |proposed: &&Proposed| proposed.approved.is_some() && !proposed.is_rejected;
-        match in_order.iter().any(is_approved) {
-            true => None,
-            false => Some(Next::Propose { instead_of: in_order.last().map(|last| id(last)) }),
+        match self.approved() {
+            Some(_) => None,
+            None => Some(Next::Propose { instead_of: in_order.last().map(|last| id(last)) }),
         }
     }
 

@@ -44,6 +44,7 @@ impl Task {
             guarded: created.guarded,
             guard: None,
             players: Vec::new(),
+            refusals: 0,
             attempts: 0,
             not_before: None,
             phase_before_block: None,
@@ -74,6 +75,9 @@ impl Task {
 
     /// Takes one event in.
     pub fn apply(&mut self, event: &TaskEvent, at: At) {
+        if matches!(event, TaskEvent::GuardRefused(_)) {
+            self.refusals = self.refusals.saturating_add(1);
+        }
         let is_afterwards = at.trace != self.trace;
         if is_afterwards && event.is_said_to_others() {
             // Whatever is said to a task that has ended changes nothing about it, and its file is not written for it.
@@ -189,6 +193,7 @@ impl Task {
             TaskEvent::GuardOpened(opened) => {
                 self.guard = Some(opened.trace);
                 self.players.clone_from(&opened.players);
+                self.refusals = 0;
             }
             TaskEvent::Verified(verified) if self.guard == Some(verified.trace) => {
                 self.guard = None;

@@ -350,6 +350,7 @@ fields!(MessageWarning {
 fields!(GuardOpened {
     trace: TraceId,
     /// Whoever plays a part in it.
+    #[serde(default)]
     players: Vec<AgentName>,
 });
 

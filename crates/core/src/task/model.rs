@@ -43,6 +43,9 @@ pub struct Task {
     /// Whoever plays a part in that run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub players: Vec<AgentName>,
+    /// How often somebody was kept from something in its last guarded run, and after it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refusals: u32,
     /// Failed attempts since the task was last made ready by a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,

@@ -53,11 +53,16 @@ impl TeamNames {
         if !policy.critics.contains(&kind) && !policy.critics.contains(&Critic::Person) {
             found.push(format!("policy.critics: expected {kind} or person among them: nobody may review"));
         }
-        if policy.approvals > 1 && !policy.critics.contains(&Critic::Person) {
-            found.push(format!(
-                "policy.approvals: expected at most 1 where no person is among policy.critics, got {}",
-                policy.approvals
-            ));
+        // Each critic counts once: whoever the team has, and the person who operates Baton.
+        let has_person = policy.critics.contains(&Critic::Person);
+        let most = (u32::from(policy.critics.contains(&kind)) + u32::from(has_person)).max(1);
+        if policy.approvals > most {
+            let whom = match has_person {
+                true => "each critic counts once, and so does the person",
+                false => "no person is among policy.critics",
+            };
+            let got = policy.approvals;
+            found.push(format!("policy.approvals: expected at most {most} where {whom}, got {got}"));
         }
         found
     }

@@ -48,7 +48,7 @@ impl Gate {
 
     /// Signs an intent for a tool, or takes the one that was declared for it. Gives its id and the stored input.
     fn intend(&self, wish: &Wish, declared: Option<&Declared>) -> Result<(Token, ArtifactRef), Held> {
-        let bytes = normalized(&wish.input);
+        let bytes = normalized(&wish.whole());
         let input = self.scene.store(&bytes, "application/json", "input.json")?;
         let mut waiting = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = self.scene.look()?;
@@ -105,9 +105,9 @@ impl Gate {
     pub(super) fn declare(&self, declared: &Declared) -> Result<String, String> {
         let wish = Wish {
             tool: declared.tool_name.clone(),
-            others: Vec::new(),
             input: declared.input.clone(),
             why: declared.justification.clone(),
+            ..Wish::default()
         };
         let (id, _) = self.intend(&wish, Some(declared)).map_err(|held| held.why)?;
         let standing = self.scene.look().map_err(|error| error.to_string())?;
@@ -147,6 +147,10 @@ impl Gate {
             }
             self.scene.wait(GUARD_LOOK);
         }
+    }
+
+    fn is_own(&self, wish: &Wish) -> bool {
+        self.scene.look().is_ok_and(|standing| is_own_tool(standing.run.policy(), wish))
     }
 
     /// Whether a tool waits for a review, as far as its name and its kind tell.
@@ -223,7 +227,7 @@ impl From<Fault> for Held {
 
 impl ToolGate for Gate {
     fn enter(&self, wish: &Wish, stop: &AtomicBool) -> Result<Entry, String> {
-        if is_own_tool(wish) {
+        if self.is_own(wish) {
             return Ok(Entry(None));
         }
         let (id, input) = self.intend(wish, None).map_err(|held| held.why)?;
@@ -235,7 +239,7 @@ impl ToolGate for Gate {
     }
 
     fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
-        if is_own_tool(wish) {
+        if self.is_own(wish) {
             return Ok(Some(Entry(None)));
         }
         if !has_ended && self.needs_review(wish) {
@@ -254,21 +258,31 @@ impl ToolGate for Gate {
     }
 
     fn is_worse(&self, entered: &Wish, now: &Wish) -> bool {
-        let Ok(standing) = self.scene.look() else { return false };
+        // What cannot be told is not let be.
+        let Ok(standing) = self.scene.look() else { return true };
         let policy = standing.run.policy();
         let (before, after) = (name_of(policy, entered), name_of(policy, now));
-        let is_worse =
-            policy.class_of(&after) > policy.class_of(&before) || is_own_tool(entered) && !is_own_tool(now);
-        if is_worse {
-            let text = format!("{} was let run {before}, and ran {after}", self.team.executor);
+        let is_named = |name: &String| *name == entered.tool || entered.others.contains(name);
+        let is_new = |name: &&String| policy.knows(name) && policy.changes_something(name) && !is_named(name);
+        let is_worse = policy.class_of(&after) > policy.class_of(&before)
+            || now.others.iter().chain([&now.tool]).any(|name| is_new(&name))
+            || is_own_tool(policy, entered) && !is_own_tool(policy, now);
+        // What only looks may tell bit by bit what it looks at.
+        let is_other =
+            policy.changes_something(&before) && !is_own_tool(policy, entered) && !entered.covers(now);
+        if is_worse || is_other {
+            let text = match is_worse {
+                true => format!("{} was let run {before}, and ran {after}", self.team.executor),
+                false => format!("{} was let run {before}, and gave it something else", self.team.executor),
+            };
             self.scene.note_refused(&self.team.executor, &after, Some(Rule::SameInput), &text);
             self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         }
-        is_worse
+        is_worse || is_other
     }
 
     fn missed(&self, wish: &Wish) {
-        if !is_own_tool(wish) && self.needs_review(wish) {
+        if !self.is_own(wish) && self.needs_review(wish) {
             let why = "it says that this ran and failed, and it never asked for it";
             self.scene.note_refused(&self.team.executor, &wish.tool, Some(Rule::IntentFirst), why);
         }

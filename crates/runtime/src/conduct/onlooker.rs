@@ -10,23 +10,23 @@ use baton_core::ids::AgentName;
 use super::scene::Scene;
 use crate::session::{Entry, Gave, ToolGate, Wish};
 
-/// What rules call a tool: the worst of what it was called.
+/// What rules call a tool: the worst of what it was called. Of what it was called later, only what the policy knows is a name.
 pub(super) fn name_of(policy: &Policy, wish: &Wish) -> String {
     let harm = |name: &String| (policy.class_of(name), policy.changes_something(name));
-    let worst = wish.others.iter().max_by_key(|name| harm(name));
+    let worst = wish.others.iter().filter(|name| policy.knows(name)).max_by_key(|name| harm(name));
     worst.filter(|worst| harm(worst) > harm(&wish.tool)).unwrap_or(&wish.tool).clone()
 }
 
 /// Baton's own tools, by which an agent reports: they are checked where they are taken. By the names that agents are known to give them, and only where
 /// nothing else was said of the call.
-pub(super) fn is_own_tool(wish: &Wish) -> bool {
+pub(super) fn is_own_tool(policy: &Policy, wish: &Wish) -> bool {
     let is_own = |name: &str| {
         let starts = ["mcp__baton__", "baton__", "baton_", "baton."];
         let own = starts.iter().find_map(|start| name.strip_prefix(start));
         own.is_some_and(|own| OWN_TOOLS.contains(&own))
     };
-    is_own(&wish.tool)
-        && wish.others.iter().all(|other| is_own(other) || matches!(other.as_str(), "read" | "think"))
+    let mut others = wish.others.iter().filter(|other| policy.knows(other));
+    is_own(&wish.tool) && others.all(|other| !policy.changes_something(other))
 }
 
 /// The gate of a planner, a critic, an auditor. What changes something is not theirs to run.
@@ -42,7 +42,7 @@ impl Onlooker {
         let standing = self.scene.look().map_err(|error| error.to_string())?;
         let policy = standing.run.policy();
         let tool = name_of(policy, wish);
-        match is_own_tool(wish) || !policy.changes_something(&tool) {
+        match is_own_tool(policy, wish) || !policy.changes_something(&tool) {
             true => Ok(Entry(None)),
             false => Err(format!("a {} changes nothing, and {tool} may", self.role)),
         }
@@ -100,6 +100,9 @@ mod tests {
             ("write_file", Some("edit"), "write_file"),
             ("write_file", None, "write_file"),
             ("read_file", Some("read"), "read_file"),
+            // What an agent shows to people while it reads.
+            ("read", Some("README.md"), "read"),
+            ("whatever", Some("read"), "whatever"),
         ] {
             assert_eq!(name_of(&policy, &wish(tool, kind)), expected, "{tool} {kind:?}");
         }
@@ -107,14 +110,17 @@ mod tests {
 
     #[test]
     fn only_what_is_baton_s_own_passes_as_that() {
+        let policy = Policy::of(Profile::Default);
         for tool in ["mcp__baton__report_completion", "baton_get_task", "baton.submit_claim"] {
-            assert!(is_own_tool(&wish(tool, None)), "{tool}");
-            assert!(!is_own_tool(&wish(tool, Some("execute"))), "{tool}");
+            for later in [None, Some("read"), Some("Reported"), Some("README.md")] {
+                assert!(is_own_tool(&policy, &wish(tool, later)), "{tool} {later:?}");
+            }
+            assert!(!is_own_tool(&policy, &wish(tool, Some("execute"))), "{tool}");
         }
         for tool in
             ["baton-heartbeat", "report_completion", "mcp__other__get_task", "baton_rm", "xbaton_get_task"]
         {
-            assert!(!is_own_tool(&wish(tool, None)), "{tool}");
+            assert!(!is_own_tool(&policy, &wish(tool, None)), "{tool}");
         }
     }
 }

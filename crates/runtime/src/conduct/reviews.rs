@@ -70,8 +70,11 @@ impl Conductor<'_> {
             let (task, trace) = (&self.attempt.bound().task, self.stage.scene.trace);
             let what =
                 format!("{id} waits for a person: baton trace review {trace} {id} approve --reason \"…\"");
-            self.crew.notice_now(format!("{task}: {what}"));
-            self.stage.note(what);
+            // Whoever follows the run is told as it goes on; everybody else by whoever serves.
+            match self.stage.is_followed() {
+                true => self.stage.note(what),
+                false => self.crew.notice_now(format!("{task}: {what}")),
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use baton_core::Role;
 use baton_core::event::{ArtifactRef, Seen};
 use baton_core::guard::{Claim, Outcome, Proposal, Reply, Rule, Step, Team};
-use baton_core::ids::{AgentName, SessionId, Token};
+use baton_core::ids::{AgentName, Digest, SessionId, Token};
+use baton_store::ArtifactStore as _;
 use serde_json::{Map, Value};
 
 use super::gate::Gate;
@@ -34,6 +35,7 @@ struct Heard {
     verdict: Option<(Outcome, String)>,
     /// What whoever follows the run should be told.
     notes: Vec<String>,
+    is_followed: bool,
     /// How many answers of each of them were taken.
     answers: BTreeMap<Role, u64>,
 }
@@ -83,7 +85,14 @@ impl Stage {
     }
 
     pub(super) fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut self.heard().notes)
+        let mut heard = self.heard();
+        heard.is_followed = true;
+        std::mem::take(&mut heard.notes)
+    }
+
+    /// Whether somebody reads the notes.
+    pub(super) fn is_followed(&self) -> bool {
+        self.heard().is_followed
     }
 
     pub(super) fn take_verdict(&self) -> Option<(Outcome, String)> {
@@ -136,6 +145,7 @@ impl Stage {
                 let is_new =
                     |id: &Token| standing.run.claim(id).is_none_or(|known| known.open_challenges == 0);
                 for challenge in challenges.iter().filter(|challenge| is_new(&challenge.claim_id)) {
+                    self.expect_stored(role, "claim_challenged", &challenge.evidence)?;
                     let cited: Vec<_> =
                         challenge.evidence.iter().map(|hash| self.scene.cite(&standing, hash)).collect();
                     self.say(role, &standing, &Step::Challenged(challenge.clone()), &cited)?;
@@ -197,9 +207,23 @@ impl Stage {
             }
             claim.evidence = super::evidence_of(standing, &claim.executions);
         }
+        self.expect_stored(Role::Executor, "claim_issued", &claim.evidence)?;
         let cited: Vec<ArtifactRef> =
             claim.evidence.iter().map(|hash| self.scene.cite(standing, hash)).collect();
         self.say(Role::Executor, standing, &Step::Claimed(claim), &cited)
+    }
+
+    /// Refuses what rests on something that is not there: nobody could verify the ledger any more that cites it.
+    fn expect_stored(&self, role: Role, what: &str, evidence: &[Digest]) -> Result<(), NotTaken> {
+        let artifacts = &self.scene.engine.ground().artifacts;
+        for hash in evidence {
+            if artifacts.length(hash).ok().flatten().is_none() {
+                let why = format!("evidence: expected artifacts that are stored, got {hash}");
+                self.scene.note_refused(self.agent(role), what, Some(Rule::ClaimEvidence), &why);
+                return Err(NotTaken::Unfit(why));
+            }
+        }
+        Ok(())
     }
 
     /// Says a step for a player, who knows what it was shown. An executor knows what Baton does for it.

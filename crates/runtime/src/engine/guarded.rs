@@ -7,6 +7,11 @@ use baton_core::{AgentName, TaskId, TraceId};
 use super::{Engine, Fault};
 
 impl Engine {
+    /// Whether new tasks are guarded without being asked to.
+    pub fn guards(&self) -> bool {
+        self.settings.guards
+    }
+
     /// Begins a guarded run, or gives the trace of the one that was begun before.
     pub fn begin_guard(&self, begins: &GuardBegins) -> Result<TraceId, Fault> {
         let mut state = self.lock();
@@ -34,6 +39,13 @@ impl Engine {
         let (Some((task, run)), Some(head)) = (found, head) else { return Ok(()) };
         let (state, why) = (State::Aborted, why.to_owned());
         self.end_guard(&GuardEnded { task, run, trace, head, state, verdict: None, why })
+    }
+
+    /// Records what an agent was kept from, wherever it plays a part.
+    pub fn refuse_player(&self, agent: &AgentName, what: &str, why: &str) -> Result<(), Fault> {
+        let tasks: Vec<TaskId> =
+            self.look(|board| board.runs_of(agent).map(|task| task.id.clone()).collect())?;
+        tasks.iter().try_for_each(|task| self.refuse_guarded(task, agent, what, None, why))
     }
 
     /// Records what the rules of guarded work kept somebody from.

@@ -189,7 +189,7 @@ impl Engine {
             }
         };
         let file = self.store_bytes(bytes, "text/markdown", "task.md")?;
-        let new = New { file: Some(file), ..new };
+        let new = New { file: Some(file), guarded: new.guarded || self.settings.guards, ..new };
         let moment = self.ground.clock.moment();
         if let Err(fault) = self.act(state, |board, _| Ok(board.create(&new, &operator(), moment)?)) {
             let why = why_refused(fault)?;

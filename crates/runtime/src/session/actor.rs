@@ -24,7 +24,7 @@ use baton_store::AppendError;
 use serde_json::{Map, Value, json};
 
 use super::feed::{Channel, Feed};
-use super::gate::{Entry, Gating, ToolGate};
+use super::gate::{Entry, Gating, ToolGate, Wish};
 use super::looking::Looking;
 use super::recorder::Recorder;
 use super::snapshot::Snapshot;
@@ -134,6 +134,8 @@ pub(super) enum Letter {
     Gated {
         id: String,
         call: String,
+        /// What it was asked about.
+        wish: Box<Wish>,
         entered: Result<Entry, String>,
     },
     /// What came of a tool.
@@ -489,7 +491,7 @@ impl Running {
             Letter::Told(told) => self.hear(told),
             Letter::Input(input) => self.decide(input),
             Letter::Tool(run, ran) => self.tool_ran(run, &ran),
-            Letter::Gated { id, call, entered } => self.gated(id, call, entered),
+            Letter::Gated { id, call, wish, entered } => self.gated(id, call, *wish, entered),
             Letter::Looked(number, seen) => self.looked(number, seen),
             Letter::Ask(ask, answer) => {
                 let taken = self.ask(ask)?;

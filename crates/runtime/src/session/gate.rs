@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::actor::{Letter, Running};
 use crate::harness::{Failure, Progress, ToolSeen};
+use crate::limits::{CALL_NAMES_MAX, TURN_TOOLS_MAX};
 
 /// A tool that somebody wants to run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,11 +24,60 @@ pub struct Wish {
     /// What else it was called, and of which kind it is: a name alone is whatever an agent wants it to be.
     pub others: Vec<String>,
     pub input: Value,
+    /// What else it was said to be given: some ask in other words than they announce.
+    pub announced: Vec<Value>,
+    /// What it would change, where that was said.
+    pub diffs: Option<Value>,
     /// What for, as far as that was said.
     pub why: String,
 }
 
 impl Wish {
+    /// Everything that is known of what it is given, as one object.
+    pub fn whole(&self) -> Value {
+        let announced = (!self.announced.is_empty()).then(|| Value::Array(self.announced.clone()));
+        let more = [(ANNOUNCED, announced), (DIFFS, self.diffs.clone())];
+        let more: Vec<_> = more.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        if more.is_empty() {
+            return self.input.clone();
+        }
+        let mut members = match &self.input {
+            Value::Object(members) if !more.iter().any(|(name, _)| members.contains_key(*name)) => {
+                members.clone()
+            }
+            input => serde_json::Map::from_iter([("input".to_owned(), input.clone())]),
+        };
+        members.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Value::Object(members)
+    }
+
+    /// Keeps what it was said to be given before, unless what it is given now is the same, or more of it.
+    fn announce(&mut self, before: Value) {
+        let is_known =
+            is_empty(&before) || grows_into(&before, &self.input) || self.announced.contains(&before);
+        if !is_known {
+            self.announced.push(before);
+        }
+    }
+
+    /// Whether what is said of it later was known when it was let through: what it is given, member by member, and the files that it changes.
+    pub fn covers(&self, later: &Wish) -> bool {
+        let known = |given: &Value| {
+            let mut all = self.announced.iter().chain([&self.input]);
+            all.any(|before| match (before, given) {
+                (Value::Object(before), Value::Object(given)) => {
+                    given.iter().all(|(name, value)| before.get(name) == Some(value))
+                }
+                (before, given) => before == given,
+            })
+        };
+        let mut given = later.announced.iter().chain([&later.input]);
+        let whole = self.whole();
+        let mut paths = later.diffs.iter().filter_map(Value::as_array).flatten();
+        given.all(|given| is_empty(given) || known(given))
+            && paths.all(|diff| diff["path"].as_str().is_none_or(|path| names(&whole, path)))
+    }
+
     /// Takes in what else it was called.
     fn learn(&mut self, more: impl IntoIterator<Item = Option<String>>) {
         for name in more.into_iter().flatten() {
@@ -41,8 +91,11 @@ impl Wish {
     fn and(mut self, told: Wish) -> Wish {
         self.learn(std::iter::once(told.tool).chain(told.others).map(Some));
         if is_empty(&self.input) {
-            self.input = told.input;
+            (self.input, self.announced) = (told.input, told.announced);
+        } else {
+            told.announced.into_iter().chain([told.input]).for_each(|before| self.announce(before));
         }
+        self.diffs = self.diffs.or(told.diffs);
         self
     }
 
@@ -50,7 +103,37 @@ impl Wish {
     fn is_same(&self, other: &Wish) -> bool {
         let names =
             |wish: &Wish| -> BTreeSet<String> { wish.others.iter().chain([&wish.tool]).cloned().collect() };
-        self.input == other.input && names(self) == names(other)
+        self.whole() == other.whole() && names(self) == names(other)
+    }
+}
+
+/// The members that what was announced and what would be changed stand in.
+const ANNOUNCED: &str = "announced";
+const DIFFS: &str = "diffs";
+
+/// Whether one input is the beginning of another: some tell bit by bit what a tool is given.
+fn grows_into(before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            before.iter().all(|(name, value)| after.get(name).is_some_and(|after| grows_into(value, after)))
+        }
+        (Value::String(before), Value::String(after)) => after.starts_with(before.as_str()),
+        (before, after) => before == after,
+    }
+}
+
+/// Whether a text within a value names this file, be it from another directory.
+fn names(value: &Value, path: &str) -> bool {
+    let ends = |longer: &str, end: &str| {
+        longer.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    match value {
+        Value::String(text) => {
+            !text.is_empty() && (ends(path, text.trim_start_matches("./")) || ends(text, path))
+        }
+        Value::Array(items) => items.iter().any(|item| names(item, path)),
+        Value::Object(members) => members.values().any(|member| names(member, path)),
+        _ => false,
     }
 }
 
@@ -113,18 +196,25 @@ pub(super) struct Gating {
     told: BTreeMap<String, Wish>,
     /// Calls that were asked for.
     asked: BTreeSet<String>,
-    /// Calls that were let through and have not ended.
+    /// Calls that were let through and have not ended, as what they were let through.
     entered: BTreeMap<String, (Wish, Vec<Entry>)>,
+    /// The same of those that have ended.
+    ended: BTreeMap<String, Wish>,
     /// What ends the waiting for an answer, by the permission that waits for it.
     waiting: BTreeMap<String, Arc<AtomicBool>>,
 }
 
 impl Gating {
-    /// Keeps what is told of a call. Whatever it was called counts: nobody makes a call harmless by another name.
-    fn hear(&mut self, seen: &ToolSeen) {
-        let tool = seen.tool.clone().or_else(|| seen.name.clone());
-        if tool.is_none() && !self.told.contains_key(&seen.call_id) {
-            return;
+    /// Keeps what is told of a call. Whatever it was called counts: nobody makes a call harmless by another name. What an agent says of a call that is known, in
+    /// a sentence, is no name of it. False where it says more than anybody could keep.
+    fn hear(&mut self, seen: &ToolSeen) -> bool {
+        let is_known = self.told.contains_key(&seen.call_id);
+        let tool = seen.tool.clone().or_else(|| seen.name.clone().filter(|_| !is_known));
+        if tool.is_none() && !is_known {
+            return true;
+        }
+        if !is_known && self.told.len() >= TURN_TOOLS_MAX {
+            return false;
         }
         let told = self.told.entry(seen.call_id.clone()).or_default();
         let tool_again = tool.unwrap_or_else(|| told.tool.clone());
@@ -133,8 +223,13 @@ impl Gating {
         }
         told.learn([Some(tool_again), seen.kind.clone()]);
         if let Some(input) = seen.arguments.as_ref().filter(|input| !is_empty(input)) {
-            told.input = input.clone();
+            let before = std::mem::replace(&mut told.input, input.clone());
+            told.announce(before);
         }
+        if seen.diffs.is_some() {
+            told.diffs.clone_from(&seen.diffs);
+        }
+        told.others.len() <= CALL_NAMES_MAX && told.announced.len() <= CALL_NAMES_MAX
     }
 }
 
@@ -152,11 +247,11 @@ impl Running {
             && self.gating.entered.get(call).is_some_and(|(before, _)| before.is_same(wish))
         {
             // It was let through, as what it is, when the agent said that it runs.
-            let (id, call) = (id.to_owned(), call.to_owned());
-            self.own.push_back(Letter::Gated { id, call, entered: Ok(Entry(None)) });
+            let (id, call, wish) = (id.to_owned(), call.to_owned(), Box::new(wish.clone()));
+            self.own.push_back(Letter::Gated { id, call, wish, entered: Ok(Entry(None)) });
             return;
         }
-        let wish = wish.map(|wish| match is_empty(&wish.input) {
+        let wish = wish.map(|wish| match is_empty(&wish.input) && wish.diffs.is_none() {
             true => Wish { input: json!({"asked": wish.why}), ..wish },
             false => wish,
         });
@@ -164,6 +259,7 @@ impl Running {
             self.own.push_back(Letter::Gated {
                 id: id.to_owned(),
                 call: String::new(),
+                wish: Box::default(),
                 entered: Err("it does not say which tool it is about".to_owned()),
             });
             return;
@@ -171,15 +267,16 @@ impl Running {
         let (mailbox, stop) = (self.mailbox.clone(), Arc::<AtomicBool>::default());
         self.gating.waiting.insert(id.to_owned(), stop.clone());
         let (id, call) = (id.to_owned(), call.unwrap_or_default().to_owned());
-        let gated = (id.clone(), call.clone());
+        let wish = Box::new(wish);
+        let gated = (id.clone(), call.clone(), wish.clone());
         let work = move || {
             let entered = gate.enter(&wish, &stop);
             // Where nobody takes it any more, the tool does not run either: the session's end settles what was entered.
-            let _ = mailbox.send(Letter::Gated { id, call, entered });
+            let _ = mailbox.send(Letter::Gated { id, call, wish, entered });
         };
         if std::thread::Builder::new().name("gate".into()).spawn(work).is_err() {
-            let (id, call) = gated;
-            self.own.push_back(Letter::Gated { id, call, entered: Err("no thread for it".to_owned()) });
+            let (id, call, wish) = gated;
+            self.own.push_back(Letter::Gated { id, call, wish, entered: Err("no thread for it".to_owned()) });
         }
     }
 
@@ -188,13 +285,21 @@ impl Running {
         &mut self,
         id: String,
         call: String,
+        wish: Wish,
         entered: Result<Entry, String>,
     ) -> Result<(), AppendError> {
         self.gating.waiting.remove(&id);
         let is_pending = self.machine.permissions().iter().any(|pending| pending.id == id);
+        // While somebody looked at it, it may have become something else.
+        let now = self.gating.told.get(&call).cloned();
+        let is_worse = |gate: &Arc<dyn ToolGate>| now.as_ref().is_some_and(|now| gate.is_worse(&wish, now));
         let answer = match entered {
+            Ok(entry) if is_pending && self.start.gate.as_ref().is_some_and(is_worse) => {
+                let failed = Some("it is another tool than the one that was looked at".to_owned());
+                self.leave_gate(entry, &Gave { failed, ..Gave::default() });
+                Answer::Deny
+            }
             Ok(entry) if is_pending => {
-                let wish = self.gating.told.get(&call).cloned().unwrap_or_default();
                 self.gating.entered.entry(call).or_insert_with(|| (wish, Vec::new())).1.push(entry);
                 Answer::Allow
             }
@@ -215,21 +320,29 @@ impl Running {
     pub(super) fn watch_gate(&mut self, seen: &ToolSeen) {
         let Some(gate) = self.start.gate.clone() else { return };
         let call = &seen.call_id;
-        self.gating.hear(seen);
+        if !self.gating.hear(seen) {
+            return self.condemn_for("more tools than a turn may have, or one of them under too many names");
+        }
         let Some(told) = self.gating.told.get(call).cloned() else { return };
-        if self.gating.entered.get(call).is_some_and(|(before, _)| gate.is_worse(before, &told)) {
+        let before = self.gating.entered.get(call).map(|(before, _)| before);
+        if before.or(self.gating.ended.get(call)).is_some_and(|before| gate.is_worse(before, &told)) {
             return self.condemn_for("another tool than it was let through for");
         }
         let runs = matches!(seen.progress, Some(Progress::Running | Progress::Succeeded | Progress::SaysNo));
         let has_ended = matches!(seen.progress, Some(Progress::Succeeded | Progress::SaysNo));
+        if has_ended && self.gating.ended.contains_key(call) {
+            // The same end, told once more.
+            return;
+        }
+        // A call that runs once more after its end is another one, whatever its id.
+        if runs {
+            self.gating.ended.remove(call);
+        }
         if runs && !self.gating.entered.contains_key(call) {
             // What was denied, or what could not even be asked for, is told to have failed, and did not run.
-            let run = self.machine.run_of(call).map(|run| run.status);
-            if run.is_some_and(RunStatus::is_terminal) {
-                return;
-            }
             if seen.progress == Some(Progress::SaysNo) {
-                let has_run = run.is_some_and(|status| status != RunStatus::Queued);
+                let run = self.machine.run_of(call).map(|run| run.status);
+                let has_run = run.is_some_and(|status| !status.is_terminal() && status != RunStatus::Queued);
                 if has_run && !self.gating.asked.contains(call) {
                     gate.missed(&told);
                 }
@@ -241,7 +354,8 @@ impl Running {
                 Err(why) => return self.condemn_for(&format!("a tool that nobody had allowed: {why}")),
             }
         }
-        if has_ended && let Some((_, entries)) = self.gating.entered.remove(call) {
+        if has_ended && let Some((wish, entries)) = self.gating.entered.remove(call) {
+            self.gating.ended.insert(call.clone(), wish);
             let is_error = seen.progress == Some(Progress::SaysNo);
             let gave = Gave { output: seen.output.clone().unwrap_or_default(), is_error, ..Gave::default() };
             entries.into_iter().for_each(|entry| self.leave_gate(entry, &gave));

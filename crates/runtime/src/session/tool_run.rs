@@ -182,7 +182,7 @@ fn run_through(
 ) -> ToolRan {
     let Some(gate) = gate else { return tools.run(call, stop) };
     let (tool, input) = (call.name.clone(), call.arguments.clone());
-    let wish = Wish { tool, others: Vec::new(), input, why: title(call) };
+    let wish = Wish { tool, input, why: title(call), ..Wish::default() };
     match gate.enter(&wish, stop) {
         Ok(entry) => {
             let ran = tools.run(call, stop);

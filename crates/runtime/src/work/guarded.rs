@@ -36,7 +36,7 @@ impl Crew {
         let playing = match conduct::open(&self.engine, &self.guarding, &bound, team) {
             Ok(playing) => playing,
             Err(fault) => {
-                self.give_back(&attempt, &fault)?;
+                conduct::give_up(&self.engine, &bound, &fault.to_string())?;
                 return Err(fault.into());
             }
         };

@@ -10,8 +10,10 @@ use baton_store::tasks::{Document, table};
 use super::last_run::LastRun;
 use super::to_json;
 use crate::commands::Ended;
+use crate::commands::guarded::Asks;
 use crate::commands::offer::begin;
 use crate::commands::standing::{Ci, ci_runs};
+use crate::commands::trace::story::stored;
 use crate::context::{Context, disk};
 use crate::error::Stop;
 use crate::exit::Exit;
@@ -106,6 +108,12 @@ fn show(ctx: &Context, ui: &mut Ui, board: &Board, task: &Task, papers: &Papers)
         let run =
             task.guard.map_or("its work is done by a team".to_owned(), |run| format!("its run is {run}"));
         say("guarded", run)?;
+        let asks = ctx.visit().ok().and_then(|visit| Asks::of(&visit.reader, task));
+        if let Some(asks) = asks {
+            let input =
+                asks.input.map(|hash| format!("; its input is {}", stored(&hash))).unwrap_or_default();
+            say("needs you", format!("{} waits for your review: {}{input}", asks.id, asks.command()))?;
+        }
     }
     if let Some(agent) = &task.routing.agent {
         say("for", agent.to_string())?;

@@ -233,7 +233,13 @@ fn told_intent(who: &str, intent: &Intent) -> Told {
     let class = format!("({}, {})", intent.intent_id, intent.risk_class);
     Told::new(format!("{who} means to run {tool}{again} {class}"), &intent.justification)
         .all("for", intent.proposal_id.to_string())
-        .all("input", short(&intent.normalized_input_hash))
+        .all("input", stored(&intent.normalized_input_hash))
+}
+
+/// Where an artifact is, in the data directory: what is to be judged can be read there.
+pub(in crate::commands) fn stored(hash: &Digest) -> String {
+    let text = hash.to_string();
+    format!("artifacts/sha256/{}/{text}", text.get(..2).unwrap_or_default())
 }
 
 fn told_end(who: &str, execution: &Execution) -> Told {

@@ -1,5 +1,6 @@
 //! The verifier's report for people: what was verified, each check, each finding with what to do, and the two answers.
 
+use baton_core::guard::State;
 use baton_ledger::verify::{Finding, Report, Severity, Verdict};
 
 use crate::error::Stop;
@@ -39,7 +40,13 @@ pub(super) fn report(ui: &mut Ui, report: &Report) -> Result<(), Stop> {
     };
     ui.line(&format!("integrity     {}", ui.paint.status(report.integrity)))?;
     ui.line(&format!("completeness  {}", ui.paint.status(report.completeness)))?;
-    ui.line(&format!("verdict       {verdict}"))
+    ui.line(&format!("verdict       {verdict}"))?;
+    match report.subject.run {
+        Some((state @ (State::Failed | State::Aborted), _)) => ui.line(&format!(
+            "the run       {state}: the verdict is about the record of it, not about the work"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn subject(ui: &mut Ui, report: &Report) -> Result<(), Stop> {

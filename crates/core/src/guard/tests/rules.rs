@@ -349,6 +349,12 @@ fn a_condition_lets_only_the_tools_through_that_it_names() {
     let other = Step::Intended(intent_of("i1", "run_command", Risk::Low));
     story.breaks(Rule::Conditions, EXECUTOR, &other);
     story.say(EXECUTOR, &intent("i1", Risk::Low));
+    // Also where the condition comes after the intent was signed.
+    let mut story = Story::default().planned();
+    story.say(EXECUTOR, &Step::Intended(intent_of("i1", "list_files", Risk::Low)));
+    story.say((OPERATOR, Role::Critic), &review("p1", Review::Conditional));
+    story.breaks(Rule::Conditions, EXECUTOR, &started("i1"));
+    story.say(EXECUTOR, &intent("i2", Risk::Low)).say(EXECUTOR, &started("i2"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Act, Decided, Moment, Rules, executor, system};
 use crate::event::{Actor, Payload};
 use crate::guard::{Begun, Outcome as Verdict, State, Step};
 use crate::ids::{AgentName, Digest, RunId, TaskId, TraceId};
-use crate::limits::REASON_CHARS_MAX;
+use crate::limits::{GUARD_REFUSALS_KEPT_MAX, REASON_CHARS_MAX};
 use crate::roles::Role;
 use crate::task::event::{GuardOpened, GuardRefused, Transitioned, Verified};
 use crate::task::worklog::one_line;
@@ -95,13 +95,17 @@ impl Board {
         Ok(act.done())
     }
 
-    /// Whether an agent plays a part in a guarded run at the moment: what it makes for others is guarded too.
+    /// Whether an agent plays a part in a guarded run that is open: what it makes for others is guarded too.
     pub fn is_in_a_guarded_run(&self, by: &Actor) -> bool {
-        let plays = |task: &Task| task.guard.is_some() && task.players.contains(&by.agent);
-        by.role == Role::Executor && self.tasks().any(|task| task.lease.is_some() && plays(task))
+        by.role == Role::Executor && self.runs_of(&by.agent).next().is_some()
     }
 
-    /// Records that the rules of guarded work kept somebody from something.
+    /// The tasks whose guarded runs are open and have a part for this agent.
+    pub fn runs_of<'a>(&'a self, agent: &'a AgentName) -> impl Iterator<Item = &'a Task> {
+        self.tasks().filter(|task| task.guard.is_some() && task.players.contains(agent))
+    }
+
+    /// Records that the rules of guarded work kept somebody from something; of one run not more often than anybody would read.
     pub fn refuse_guarded(
         &self,
         task: &TaskId,
@@ -112,6 +116,9 @@ impl Board {
         moment: Moment,
     ) -> Result<Decided, Refusal> {
         let mut act = Act::on(self, task, moment)?;
+        if act.task.refusals >= GUARD_REFUSALS_KEPT_MAX {
+            return Ok(Decided::nothing());
+        }
         let short = |text: &str| one_line(text).chars().take(REASON_CHARS_MAX).collect::<String>();
         let refused = GuardRefused {
             agent: agent.clone(),

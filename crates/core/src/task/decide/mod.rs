@@ -37,6 +37,7 @@ use crate::time::Timestamp;
 
 /// Why a guarded task is not let through while its run is open.
 pub(crate) const UNVERIFIED: &str = "its run is not verified yet, and a person may abort that";
+pub(crate) const UNENDED: &str = "its run is open: a person who aborts that cancels the task, too";
 
 /// Facts to record, and who should hear of them.
 #[derive(Debug, Clone, PartialEq, Default)]

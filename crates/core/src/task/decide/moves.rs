@@ -1,6 +1,6 @@
 //! What a person does to a task by hand: moves it, writes into its log, revives it.
 
-use super::{Act, Decided, Moment, UNVERIFIED, expect_text};
+use super::{Act, Decided, Moment, UNENDED, UNVERIFIED, expect_text};
 use crate::event::Actor;
 use crate::ids::TaskId;
 use crate::limits::{LOG_CHARS_MAX, REASON_CHARS_MAX};
@@ -45,6 +45,7 @@ impl Board {
             Status::Review | Status::Done if act.task.guard.is_some() => {
                 return Err(Refusal::Guarded(UNVERIFIED));
             }
+            Status::Cancelled if act.task.guard.is_some() => return Err(Refusal::Guarded(UNENDED)),
             Status::Done if act.task.phase == Phase::CiPending => return Err(Refusal::CiPending),
             Status::Done => act.expect_dependencies_done()?,
             Status::Blocked

@@ -19,7 +19,6 @@ use agent_client_protocol::{Agent as AgentRole, Client, Error as RpcError, Lines
 use baton_core::session::{Answer, Cause};
 use futures::StreamExt as _;
 use futures::channel::mpsc::{Receiver, UnboundedReceiver};
-use serde_json::json;
 
 use super::desk::Desk;
 use super::serving::Serving;
@@ -298,11 +297,8 @@ fn ask(
         call_id: Some(seen.call_id.clone()),
         wish: seen.tool.clone().map(|tool| {
             let (input, why) = (seen.arguments.clone().unwrap_or_default(), title(&seen));
-            let input = match &seen.diffs {
-                Some(diffs) => json!({"input": input, "diffs": diffs}),
-                None => input,
-            };
-            Box::new(Wish { tool, others: seen.kind.iter().cloned().collect(), input, why })
+            let (others, diffs) = (seen.kind.iter().cloned().collect(), seen.diffs.clone());
+            Box::new(Wish { tool, others, input, diffs, why, ..Wish::default() })
         }),
     };
     pending
