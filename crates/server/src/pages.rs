@@ -60,7 +60,7 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
 #[cfg(not(debug_assertions))]
 fn bytes(name: &str) -> Option<Cow<'static, [u8]>> {
     const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
-    let at = FILES.binary_search_by_key(&name, |(name, _)| name).ok()?;
+    let at = FILES.binary_search_by_key(&name, |(name, _)| *name).ok()?;
     FILES.get(at).map(|(_, bytes)| Cow::Borrowed(*bytes))
 }
 

@@ -218,7 +218,7 @@ fn the_link_makes_a_cookie_and_the_token_leaves_the_address() {
     web.say("GET", "/?token=wrong", &[host], b"").refuses(401, "W001");
     let page = web.say("GET", "/", &[host], b"");
     assert_eq!(page.status, 200);
-    assert!(page.header("content-security-policy").unwrap().contains("default-src 'self'"));
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     web.serving.stop();
 }
 
