@@ -126,6 +126,14 @@ pub const LLM_SLACK: Duration = Duration::from_secs(60);
 /// How long git may take to make a worktree or to remove one: all of its files are written.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Files of a task's changes that are shown. More are for other tools.
+pub const CHANGED_FILES_MAX: usize = 500;
+
+/// Bytes of git's list of them, and of all patches together; and of one patch: what is longer nobody reads on a screen.
+pub const CHANGES_LIST_BYTES_MAX: usize = 1 << 20;
+pub const CHANGES_BYTES_MAX: usize = 4 << 20;
+pub const PATCH_BYTES_MAX: usize = 256 << 10;
+
 /// How long any other call of git for a worktree may take. Whoever hands out work waits for some of them.
 pub const GIT_LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -5,6 +5,8 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use baton_core::Timestamp;
+
 use crate::dispatch::{Dispatcher, dispatch};
 use crate::engine::{Engine, Fault, Ticked};
 
@@ -13,6 +15,8 @@ use crate::engine::{Engine, Fault, Ticked};
 pub struct Wake {
     asked: Mutex<Asked>,
     changed: Condvar,
+    /// When what is due was last looked at.
+    last: Mutex<Option<Timestamp>>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,6 +34,15 @@ impl Wake {
     /// Ends whoever waits, now and from now on.
     pub fn end(&self) {
         self.ask(|asked| asked.ends = true);
+    }
+
+    /// When what is due was last looked at, by whoever is woken by this.
+    pub fn last_round(&self) -> Option<Timestamp> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_round(&self, at: Timestamp) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
     fn ask(&self, ask: impl FnOnce(&mut Asked)) {
@@ -68,6 +81,7 @@ impl Scheduler {
     ) {
         loop {
             let ticked = round(engine, dispatcher);
+            wake.note_round(engine.now());
             engine.sign_heads();
             told(&ticked);
             let time = match &ticked {

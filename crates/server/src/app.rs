@@ -22,12 +22,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
 use crate::api::mcp::Conversations;
+use crate::api::status::Looks;
 use crate::asked::{Answer, Asked, Begun, shown};
 use crate::field::Arguments;
 use crate::house::House;
 use crate::limits::{
-    BODY_WAIT, DRAIN_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX, Patience,
-    RAW_BODY_BYTES_MAX, REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
+    BODY_WAIT, COMPARING_MAX, DRAIN_WAIT, HELD_MAX, JSON_BODY_BYTES_MAX, JSON_VALUES_MAX, KEY_CHARS_MAX,
+    Patience, RAW_BODY_BYTES_MAX, REFUSALS_PER_SECOND_MAX, REQUESTS_MAX, STREAMS_MAX,
 };
 use crate::once::{Before, Once};
 use crate::problem::Problem;
@@ -57,6 +58,9 @@ pub struct Server {
     pub ending: watch::Receiver<bool>,
     pub counts: Counts,
     pub mcp: Conversations,
+    pub looks: Looks,
+    /// Whoever has git compare what was changed.
+    pub comparing: Semaphore,
 }
 
 /// What was answered, by the class of its status.
@@ -86,6 +90,7 @@ impl Server {
         let ground = house.engine.ground();
         let (broker, clock) = (house.broker.clone(), ground.clock.clone());
         let relays = Relays::new(broker, clock, ground.workspace.clone(), patience.relays);
+        let looks = Looks::new(ground.clock.now());
         let wishes = Wishes::start(house.clone())?;
         Ok(Arc::new(Server {
             wishes,
@@ -105,13 +110,15 @@ impl Server {
             ending,
             counts: Counts::default(),
             mcp: Conversations::default(),
+            looks,
+            comparing: Semaphore::new(COMPARING_MAX),
         }))
     }
 
     /// The router over all routes.
     pub fn router(self: &Arc<Self>) -> Router {
         let mut by_path: BTreeMap<&str, Vec<&'static Route>> = BTreeMap::new();
-        for route in routes::all() {
+        for route in routes::served() {
             by_path.entry(route.path).or_default().push(route);
         }
         let mut router = Router::new();
@@ -187,7 +194,11 @@ impl Server {
         };
         let place = self.enter(route)?;
         let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
-        let query: Vec<(String, String)> = query.into_owned().collect();
+        let mut query: Vec<(String, String)> = query.into_owned().collect();
+        if matches!(route.gives, Gives::Page) {
+            // What else is in the address of a page is the page's own.
+            query.retain(|(name, _)| route.query.iter().any(|field| field.name == name));
+        }
         let query = Arguments::check_text(route.query, &query).map_err(Problem::form)?;
         let body = read_body(route, &head.headers, body).await?;
         let (fields, json) = match route.takes {
@@ -212,6 +223,7 @@ impl Server {
         let asked = Asked {
             server: self.clone(),
             who,
+            uri: head.uri,
             path,
             query,
             headers: head.headers,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::ws::WebSocketUpgrade;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use baton_core::event::Actor;
 use baton_core::ids::{AgentName, TaskId};
@@ -27,6 +27,8 @@ pub type Answer = Result<Response, Problem>;
 pub struct Asked {
     pub server: Arc<Server>,
     pub who: Option<Who>,
+    /// The address, as it came.
+    pub uri: Uri,
     /// The parts of the path that have names.
     pub path: Vec<(String, String)>,
     pub query: Arguments,

@@ -5,8 +5,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_core::ids::{AgentName, SessionId, TaskId};
+use baton_runtime::scheduler::Wake;
 use baton_runtime::session::Broker;
 use baton_runtime::{Engine, Fault};
 use tokio::io::DuplexStream;
@@ -84,8 +86,22 @@ pub struct House {
     pub engine: Arc<Engine>,
     pub broker: Arc<Broker>,
     pub commands: Arc<dyn Commands>,
+    pub scheduling: Scheduling,
     /// Where what only the server needs is kept.
     pub dir: PathBuf,
+}
+
+/// How work is handed out.
+#[derive(Debug, Clone)]
+pub struct Scheduling {
+    /// Whether tasks are handed to agents without being asked.
+    pub is_dispatching: bool,
+    /// After how long it is looked again, whatever happens.
+    pub poll: Duration,
+    /// Sessions for tasks at once.
+    pub max_concurrent: usize,
+    /// Knows when it was last looked.
+    pub wake: Arc<Wake>,
 }
 
 /// An agent that acts for itself, from within its session or by a token of its own.

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod listen;
 pub mod once;
 pub mod openapi;
+pub mod pages;
 pub mod problem;
 #[cfg(test)]
 mod reference;

@@ -99,6 +99,28 @@ pub const PAGE_DEFAULT: u64 = 100;
 /// Items of a page at most.
 pub const PAGE_MAX: u64 = 1000;
 
+/// Tasks that are asked for by their ids at once: what a screen shows, and their ids fit the head of a request.
+pub const IDS_MAX: usize = 200;
+
+/// For how long what the doctor said is told again: looking takes a while.
+pub const CHECKS_KEPT: Duration = Duration::from_secs(10);
+
+/// Leases in the status, those that end first.
+pub const LEASES_SHOWN_MAX: usize = 200;
+
+/// Events that are read at once to count what was refused, and for how long in one request; the next one goes on.
+pub const REFUSED_READ_AT_ONCE: usize = 1024;
+pub const REFUSED_WAIT: Duration = Duration::from_millis(500);
+
+/// Requests at once for which git is run.
+pub const COMPARING_MAX: usize = 2;
+
+/// Files of a task that are shown, how deep they are looked for, and how much of one and of all of them.
+pub const TASK_FILES_SHOWN_MAX: usize = 200;
+pub const TASK_FILES_DEPTH_MAX: usize = 8;
+pub const TASK_FILE_SHOWN_BYTES_MAX: u64 = 256 << 10;
+pub const TASK_FILES_SHOWN_BYTES_MAX: u64 = 2 << 20;
+
 /// How often a stream says that it is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 

@@ -97,14 +97,25 @@ impl Route {
     }
 }
 
+/// Everything that is served: all of them, and the addresses of the page.
+pub fn served() -> impl Iterator<Item = &'static Route> {
+    all().into_iter().chain(crate::api::page::ASIDE)
+}
+
 /// All of them.
 pub fn all() -> Vec<&'static Route> {
     use crate::acp;
-    use crate::api::{agents, commands, health, mcp, page, reviews, sessions, streams, tasks, traces, work};
+    use crate::api::{
+        actions, agents, changes, commands, health, mcp, page, reviews, sessions, status, streams, tasks,
+        traces, work,
+    };
     let families = [
         health::ROUTES,
+        status::ROUTES,
         page::ROUTES,
         tasks::ROUTES,
+        actions::ROUTES,
+        changes::ROUTES,
         work::ROUTES,
         sessions::ROUTES,
         traces::ROUTES,

@@ -50,8 +50,40 @@ shapes! {
             "lease": {"$ref": "#/components/schemas/Lease"}, "metadata": {"type": "object"},
             "rev": {"type": "integer"}, "body": {"type": "string"}, "createdAt": {"type": "string"},
             "updatedAt": {"type": "string"}, "traceId": {"type": "string"}, "attempts": {"type": "integer"},
+            "card": {"$ref": "#/components/schemas/Card"},
         },
         "required": ["id", "title", "status", "phase", "priority", "rev"],
+    };
+    Card = {
+        "type": "object",
+        "description": "What is shown of a task at a glance, beside the keys of its file; what there is not is absent.",
+        "properties": {
+            "session": {"type": "string", "description": "The session that works on it."},
+            "heartbeatBy": {"type": "string", "description": "When whoever holds it is taken for dead unless it beats again."},
+            "leaseTtlMs": {"type": "integer"}, "beatTtlMs": {"type": "integer"},
+            "run": {
+                "type": "object",
+                "description": "The last attempt.",
+                "properties": {
+                    "id": {"type": "string"}, "agent": {"type": "string"}, "startedAt": {"type": "string"},
+                    "endedAt": {"type": "string"}, "failed": {"type": "boolean"}, "reason": {"type": "string"},
+                },
+                "required": ["id", "agent", "startedAt"],
+            },
+            "tests": {
+                "type": "object",
+                "description": "Of the last completion report.",
+                "properties": {"total": {"type": "integer"}, "passed": {"type": "integer"}, "failed": {"type": "integer"}},
+                "required": ["total", "passed", "failed"],
+            },
+            "verified": {
+                "type": "object",
+                "description": "What the last guarded run came to.",
+                "properties": {"trace": {"type": "string"}, "state": {"type": "string"}, "verdict": {"type": "string"}},
+                "required": ["trace", "state"],
+            },
+            "guard": {"type": "string", "description": "The trace of the guarded run that is open."},
+        },
     };
     Status = {
         "type": "string",
@@ -72,6 +104,83 @@ shapes! {
             "next": {"type": "string", "description": "Where the next page begins; absent on the last one."},
         },
         "required": ["tasks"],
+    };
+    Allowed = {
+        "type": "object",
+        "properties": {
+            "allowed": {"type": "boolean"},
+            "why": {"type": "string", "description": "Why not, in the words that it would be refused with."},
+            "code": {"type": "string"},
+        },
+        "required": ["allowed"],
+    };
+    TaskActions = {
+        "type": "object",
+        "properties": {
+            "taskId": {"type": "string"}, "rev": {"type": "integer"},
+            "moves": {
+                "type": "array",
+                "description": "One for every status but the present one.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "to": {"$ref": "#/components/schemas/Status"}, "allowed": {"type": "boolean"},
+                        "why": {"type": "string"}, "code": {"type": "string"},
+                    },
+                    "required": ["to", "allowed"],
+                },
+            },
+            "approve": {"$ref": "#/components/schemas/Allowed"}, "reject": {"$ref": "#/components/schemas/Allowed"},
+            "retry": {"$ref": "#/components/schemas/Allowed"},
+        },
+        "required": ["taskId", "rev", "moves", "approve", "reject", "retry"],
+    };
+    TaskChanges = {
+        "type": "object",
+        "properties": {
+            "taskId": {"type": "string"},
+            "where": {"type": "string", "enum": ["worktree", "workspace", "none"]},
+            "path": {"type": "string"}, "branch": {"type": "string"},
+            "base": {"type": "string", "description": "The commit that it is compared with."},
+            "note": {"type": "string", "description": "Why there is nothing to show, or what is shown instead."},
+            "files": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string"}, "oldPath": {"type": "string"},
+                        "status": {"type": "string", "enum": ["added", "modified", "deleted", "renamed", "untracked"]},
+                        "added": {"type": "integer"}, "removed": {"type": "integer"},
+                        "patch": {"type": "string", "description": "A unified diff; absent where there is nothing to show line by line."},
+                        "isBinary": {"type": "boolean"},
+                        "isTruncated": {"type": "boolean", "description": "Whether the patch is not whole, or left out for want of room."},
+                    },
+                    "required": ["path", "status", "added", "removed", "isBinary", "isTruncated"],
+                },
+            },
+            "isTruncated": {"type": "boolean", "description": "Whether there is more than this."},
+        },
+        "required": ["taskId", "where", "files", "isTruncated"],
+    };
+    TaskFiles = {
+        "type": "object",
+        "properties": {
+            "taskId": {"type": "string"},
+            "files": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string", "description": "Relative to the data directory."},
+                        "bytes": {"type": "integer"}, "text": {"type": "string", "description": "Absent where it is no UTF-8."},
+                        "isTruncated": {"type": "boolean"},
+                    },
+                    "required": ["name", "bytes", "isTruncated"],
+                },
+            },
+            "isTruncated": {"type": "boolean", "description": "Whether there is more than this."},
+        },
+        "required": ["taskId", "files"],
     };
     Claimed = {
         "type": "object",
@@ -195,6 +304,93 @@ shapes! {
             "subject": {"type": "object"}, "checks": {"type": "array"}, "findings": {"type": "array"},
         },
         "required": ["verdict", "checks", "findings"],
+    };
+    ServerStatus = {
+        "type": "object",
+        "properties": {
+            "version": {"type": "string"}, "startedAt": {"type": "string"}, "now": {"type": "string"},
+            "origin": {"type": "string"},
+            "agents": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"}, "harness": {"type": "string"}, "command": {"type": "string"},
+                        "installed": {"type": "boolean"},
+                        "detail": {"type": "string", "description": "Why it cannot be begun, as far as can be seen."},
+                        "sessions": {"type": "integer"}, "maxSessions": {"type": "integer"},
+                        "lastStartAt": {"type": "string"},
+                        "failures": {"type": "integer", "description": "Tasks whose last attempt was its, and failed."},
+                    },
+                    "required": ["name", "harness", "installed", "sessions"],
+                },
+            },
+            "scheduler": {
+                "type": "object",
+                "properties": {
+                    "isDispatching": {"type": "boolean"}, "pollMs": {"type": "integer"}, "lastAt": {"type": "string"},
+                    "running": {"type": "integer"}, "maxConcurrent": {"type": "integer"}, "ready": {"type": "integer"},
+                    "oldestReadyAt": {"type": "string"},
+                    "leases": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "taskId": {"type": "string"}, "agent": {"type": "string"}, "expiresAt": {"type": "string"},
+                                "heartbeatBy": {"type": "string"},
+                            },
+                            "required": ["taskId", "agent", "expiresAt"],
+                        },
+                    },
+                },
+                "required": ["isDispatching", "pollMs", "running", "maxConcurrent", "ready", "leases"],
+            },
+            "store": {
+                "type": "object",
+                "properties": {
+                    "kind": {"type": "string", "enum": ["embedded"]}, "bytes": {"type": "integer"},
+                    "freeBytes": {"type": "integer"},
+                },
+                "required": ["kind"],
+            },
+            "ledger": {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "integer"}, "root": {"type": "string"}, "head": {"type": "string"},
+                    "key": {"type": "string"},
+                    "lastVerified": {
+                        "type": "object",
+                        "description": "What the verifier said last, since the server began.",
+                        "properties": {"at": {"type": "string"}, "verdict": {"type": "string"}, "events": {"type": "integer"}},
+                        "required": ["at", "verdict", "events"],
+                    },
+                },
+                "required": ["size"],
+            },
+            "refused": {
+                "type": "array",
+                "description": "Messages of AOF/1 that were refused and recorded, by reason.",
+                "items": {
+                    "type": "object",
+                    "properties": {"reason": {"type": "string"}, "count": {"type": "integer"}},
+                    "required": ["reason", "count"],
+                },
+            },
+            "checks": {
+                "type": "array",
+                "description": "As `baton doctor --json` has them.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "check": {"type": "string"}, "status": {"type": "string", "enum": ["ok", "warn", "fail"]},
+                        "detail": {"type": "string"}, "fix": {"type": "string"}, "see": {"type": "string"},
+                        "advice": {"type": "string"}, "code": {"type": "string"},
+                    },
+                    "required": ["check", "status", "detail"],
+                },
+            },
+        },
+        "required": ["version", "startedAt", "now", "origin", "agents", "scheduler", "store", "ledger", "refused", "checks"],
     };
     Proof = {"type": "object", "properties": {"proof": {}}, "required": ["proof"]};
     Checkpoint = {

@@ -11,6 +11,7 @@ use baton_core::task::{Board, Status};
 use baton_runtime::engine::Moved;
 use baton_runtime::scheduler::Scheduler;
 use baton_runtime::watch::Watch;
+use baton_server::house::Scheduling;
 use baton_store::lock;
 use serde_json::json;
 
@@ -65,10 +66,17 @@ impl House {
         let listening = Listening::start(ctx, &layout)?;
         let path = listening.path.display().to_string();
         let is_configured = config.is_set("server", "listen");
-        // Before agents are started: they are told where it listens.
-        let web = web.map(|asked| web::start(&owner, &poke, &settings.server, is_configured, asked));
-        let web = web.transpose()?;
         let poll = settings.scheduler.poll;
+        let scheduling = Scheduling {
+            is_dispatching: dispatches,
+            poll,
+            max_concurrent: settings.scheduler.max_concurrent as usize,
+            wake: owner.wake.clone(),
+        };
+        // Before agents are started: they are told where it listens.
+        let web = web
+            .map(|asked| web::start(&owner, &poke, &settings.server, is_configured, asked, scheduling))
+            .transpose()?;
         let scheduler = start_scheduler(&owner, poll, &poke, dispatches).map_err(fail)?;
         let watch = start_watch(&owner, poll * POLLS_PER_LOOK, &poke).map_err(fail)?;
         let checks = Checks::start(&owner, &settings, &poke).map_err(fail)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_runtime::Fault;
 use baton_server::access::{Scope, Who};
-use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
+use baton_server::house::{Call, Commands, Done, Handed, House, Ran, Scheduling};
 use baton_server::limits::Patience;
 use baton_server::listen::{self, Listening, Setting};
 use baton_server::problem::Problem;
@@ -41,6 +41,7 @@ pub(crate) fn start(
     settings: &config::Listen,
     is_configured: bool,
     asked: Asked,
+    scheduling: Scheduling,
 ) -> Result<Listening, CliError> {
     let listen = match asked.listen {
         Some(listen) => listen,
@@ -65,6 +66,7 @@ pub(crate) fn start(
         engine: owner.engine.clone(),
         broker: owner.broker.clone(),
         commands: Arc::new(InHouse { owner: owner.clone(), poke: poke.clone() }),
+        scheduling,
         dir: owner.workspace.layout.root().join("server"),
     };
     let listening = Listening::start(&setting, house, owner.tokens.clone()).map_err(CliError::from)?;

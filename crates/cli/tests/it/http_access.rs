@@ -16,12 +16,17 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/healthz", "-"),
     ("GET", "/readyz", "-"),
     ("GET", "/metrics", "aovc"),
+    ("GET", "/v1/status", "aovc"),
+    ("POST", "/v1/ledger/verify", "aovc"),
     ("GET", "/v1/health", "aogvc"),
     ("GET", "/v1/openapi.json", "aogvc"),
     ("GET", "/v1/tasks", "aogvc"),
     ("POST", "/v1/tasks", "aog"),
     ("GET", "/v1/tasks/{id}", "aogvc"),
     ("PATCH", "/v1/tasks/{id}", "ao"),
+    ("GET", "/v1/tasks/{id}/actions", "aogvc"),
+    ("GET", "/v1/tasks/{id}/changes", "aogvc"),
+    ("GET", "/v1/tasks/{id}/files", "aogvc"),
     ("POST", "/v1/tasks/{id}/transition", "ao"),
     ("POST", "/v1/tasks/{id}/claim", "aog"),
     ("POST", "/v1/tasks/{id}/beat", "aog"),
@@ -213,7 +218,7 @@ fn the_link_makes_a_cookie_and_the_token_leaves_the_address() {
     web.say("GET", "/?token=wrong", &[host], b"").refuses(401, "W001");
     let page = web.say("GET", "/", &[host], b"");
     assert_eq!(page.status, 200);
-    assert!(page.header("content-security-policy").unwrap().contains("default-src 'self'"));
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     web.serving.stop();
 }
 

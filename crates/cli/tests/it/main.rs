@@ -65,6 +65,8 @@ mod http_access;
 #[cfg(test)]
 mod http_acp;
 #[cfg(test)]
+mod http_changes;
+#[cfg(test)]
 mod http_elsewhere;
 #[cfg(test)]
 mod http_gap;
@@ -72,6 +74,8 @@ mod http_gap;
 mod http_mcp;
 #[cfg(test)]
 mod http_mcp_client;
+#[cfg(test)]
+mod http_page;
 #[cfg(test)]
 mod http_relayed;
 #[cfg(test)]

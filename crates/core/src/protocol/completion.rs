@@ -1,5 +1,6 @@
 //! `completion.report`: what an agent says of its own work, and `run_result.json`, the file that keeps it beside the run.
 
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ pub struct CompletionReport {
 }
 
 /// How many tests ran, passed and failed; `passed + failed ≤ total`, the rest was skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Tests {
     pub total: u64,
     pub passed: u64,
@@ -110,6 +111,11 @@ impl CompletionReport {
 }
 
 impl Tests {
+    /// Those of a report that an event keeps.
+    pub fn of_report(report: &Map<String, Value>) -> Option<Self> {
+        serde_json::from_value(report.get("tests")?.clone()).ok()
+    }
+
     fn read(payload: Fields<'_>) -> Read<Self> {
         // The file has the report's members at its top, the message has them in its payload.
         let path = if payload.path.is_empty() { "tests." } else { "payload.tests." };

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::event::{Created, LeaseEnded, Transitioned};
-use super::model::{Handoff, Lease, Reported, Run, RunEnd, Said, Signalled, Worker};
+use super::event::{Created, LeaseEnded, Transitioned, Verified};
+use super::model::{Handoff, Lease, Reported, Run, RunEnd, Said, Signalled, Verdict, Worker};
 use super::{Phase, Status, Task, TaskEvent};
 use crate::ids::{TaskId, TraceId};
+use crate::protocol::Tests;
 use crate::session::is_of_a_session;
 use crate::time::Timestamp;
 
@@ -51,6 +52,8 @@ impl Task {
             metadata,
             run: None,
             said: Said::default(),
+            tests: None,
+            verified: None,
             workers: Default::default(),
             handoff: None,
             by_report: false,
@@ -120,6 +123,7 @@ impl Task {
                     reason: super::report::reason_of(&completed.report),
                     applied: false,
                 });
+                self.tests = Tests::of_report(&completed.report);
             }
             TaskEvent::AttemptFailed(failed) => {
                 self.attempts = failed.attempts;
@@ -195,12 +199,15 @@ impl Task {
                 self.players.clone_from(&opened.players);
                 self.refusals = 0;
             }
-            TaskEvent::Verified(verified) if self.guard == Some(verified.trace) => {
-                self.guard = None;
-                self.players.clear();
+            TaskEvent::Verified(verified) => {
+                let Verified { trace, state, verdict, .. } = *verified;
+                self.verified = Some(Verdict { trace, state, verdict });
+                if self.guard == Some(trace) {
+                    self.guard = None;
+                    self.players.clear();
+                }
             }
-            TaskEvent::Verified(_)
-            | TaskEvent::Approved(_)
+            TaskEvent::Approved(_)
             | TaskEvent::Rejected(_)
             | TaskEvent::CiReported(_)
             | TaskEvent::Logged(_)

@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod backoff;
 mod board;
+mod card;
 pub mod decide;
 pub mod dispatch;
 pub mod event;
@@ -19,7 +20,7 @@ pub mod worklog;
 
 pub use board::{BLOCKED_BY_DEPENDENCIES, Board};
 pub use event::TaskEvent;
-pub use model::{Handoff, Lease, Reported, Routing, Run, RunEnd, Said, Signalled, Task, Worker};
+pub use model::{Handoff, Lease, Reported, Routing, Run, RunEnd, Said, Signalled, Task, Verdict, Worker};
 pub use papers::{EARLIER, Papers};
 pub use refusal::Refusal;
 pub use words::{Outcome, Phase, Priority, Status};

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, Phase, Priority, Status};
+use crate::guard::{Outcome as GuardOutcome, State};
 use crate::ids::{AgentName, Digest, RunId, TaskId, Token, TraceId};
+use crate::protocol::Tests;
 use crate::time::Timestamp;
 
 /// One task. Changed by events alone: [`Task::apply`].
@@ -59,6 +61,12 @@ pub struct Task {
     pub run: Option<Run>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub said: Said,
+    /// The tests of the last completion report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<Tests>,
+    /// What the last guarded run came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verdict>,
     /// Who completed which phase last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workers: BTreeMap<Phase, Worker>,
@@ -179,6 +187,16 @@ pub struct RunEnd {
     /// Whether it counts as an attempt that failed.
     pub failed: bool,
     pub reason: String,
+}
+
+/// What a guarded run came to, as its task cites it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub trace: TraceId,
+    pub state: State,
+    /// What the verifier said; absent where a person aborted the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<GuardOutcome>,
 }
 
 /// An accepted report, as far as decisions need it.

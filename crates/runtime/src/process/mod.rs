@@ -67,6 +67,8 @@ pub struct Command {
     pub warden: Option<PathBuf>,
     /// With whom it ends.
     pub fate: Option<Arc<Fate>>,
+    /// Whether its standard output is all that is wanted: what it says beside that is left out.
+    pub is_quiet: bool,
 }
 
 /// What tells a warden that it is one.
@@ -113,7 +115,17 @@ pub enum Error {
 impl Command {
     pub fn new(words: Vec<String>, dir: impl Into<PathBuf>, timeout: Duration) -> Self {
         let (env, stdin) = (BTreeMap::new(), Vec::new());
-        Command { words, dir: dir.into(), env, stdin, timeout, grace: STOP_GRACE, warden: None, fate: None }
+        Command {
+            words,
+            dir: dir.into(),
+            env,
+            stdin,
+            timeout,
+            grace: STOP_GRACE,
+            warden: None,
+            fate: None,
+            is_quiet: false,
+        }
     }
 
     /// Runs it to its end, and whatever is left of its group with it.
@@ -157,6 +169,9 @@ impl Command {
         command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)))).envs(&self.env);
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(stdout).stderr(stderr);
+        if self.is_quiet {
+            command.stderr(Stdio::null());
+        }
         let child = command.spawn().map_err(|error| match error.raw_os_error() {
             Some(code) if code == rustix::io::Errno::NOENT.raw_os_error() => Error::NotFound(program.clone()),
             Some(code) if code == rustix::io::Errno::ACCESS.raw_os_error() => {

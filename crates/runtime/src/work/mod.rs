@@ -30,7 +30,7 @@ pub(crate) use run::ending_of;
 pub use run::{Attempt, Outcome, RunEnd};
 pub(crate) use run::{Pulse, Watched};
 pub(crate) use worktree::sweep_homes;
-pub use worktree::{Removed, Worktrees};
+pub use worktree::{Change, Changes, Kind as ChangeKind, Place as ChangePlace, Removed, Worktrees};
 
 /// Everybody who can be given work, and what they do at the moment.
 #[derive(Debug)]

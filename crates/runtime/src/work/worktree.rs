@@ -1,9 +1,13 @@
 //! A git worktree for each task: on a branch of its own, kept while the task is open, removed when it is done. Nothing that is not saved elsewhere is
 //! ever removed.
 
+mod changes;
+
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use baton_core::TaskId;
@@ -14,6 +18,8 @@ use crate::tools::Walling;
 use crate::tools::git_dirs::{self, GitDirs};
 use crate::tools::random;
 use crate::tools::wall::Wall;
+
+pub use changes::{Change, Changes, Kind, Place};
 
 /// Agents can write what the repository is configured with, and git runs much of it: filters, remotes that are asked for what is missing, and more. All of that stays
 /// behind the wall; what is easily left out is left out.
@@ -214,6 +220,18 @@ impl Worktrees {
 
     /// Runs git in a work tree, with the directories that were found to be its own: what lies there since is not asked.
     fn git_in(&self, tree: &Path, dirs: &GitDirs, purpose: For, words: &[&str]) -> io::Result<String> {
+        self.git_for(tree, dirs, purpose, words, None)
+    }
+
+    /// The same; where there is something to be kept, that is all of its standard output, until there is no room.
+    fn git_for(
+        &self,
+        tree: &Path,
+        dirs: &GitDirs,
+        purpose: For,
+        words: &[&str],
+        kept: Option<&mut Kept>,
+    ) -> io::Result<String> {
         are_files(&dirs.common)?;
         are_files(&dirs.own)?;
         let first = ["git", "--no-optional-locks"];
@@ -249,15 +267,53 @@ impl Worktrees {
             let read = vec![self.repository.clone(), dirs.common.clone(), tree.to_owned()];
             Wall { write, read, own: own.clone() }.around(myself, &mut command);
         }
-        let ran = command.run(None, &mut || false).map_err(io::Error::other);
+        let ran = match kept {
+            None => command.run(None, &mut || false),
+            Some(kept) => {
+                command.is_quiet = true;
+                let is_full = kept.is_full.clone();
+                command.run(Some(kept), &mut || is_full.load(Ordering::Relaxed))
+            }
+        };
         // What git ran may have left its group; it has no business here any more.
         end_leftovers(CALL_VARIABLE, &shown, Duration::ZERO);
-        let ran = ran?;
+        let ran = ran.map_err(io::Error::other)?;
         match ran.ended {
             Ended::Exit(0) => Ok(ran.output.text()),
+            // Whoever wanted more of it has enough.
+            Ended::Stopped => Ok(String::new()),
             Ended::TimedOut => Err(io::Error::other(format!("git: timed out after {}", short(timeout)))),
             _ => Err(io::Error::other(format!("git: {}", ran.output.text().trim()))),
         }
+    }
+}
+
+/// What a call of git prints, within a bound.
+struct Kept {
+    bytes: Vec<u8>,
+    max: usize,
+    /// Whether more was printed.
+    is_full: Arc<AtomicBool>,
+}
+
+impl Kept {
+    fn new(max: usize) -> Kept {
+        Kept { bytes: Vec::new(), max, is_full: Arc::default() }
+    }
+}
+
+impl io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.max - self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..fits]);
+        if fits < bytes.len() {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tasks: looked at, made, changed and held. Each call is one wish of the engine; who may wish for what is checked here, what comes of it is decided there.
 
+use std::collections::BTreeSet;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use baton_core::ids::{AgentName, TaskId};
@@ -17,7 +19,7 @@ use crate::access::Needs;
 use crate::app::Server;
 use crate::asked::{Answer, Asked, Begun, json_text, ok};
 use crate::field::{Field, Kind, may, needed};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::limits::{IDS_MAX, PAGE_DEFAULT, PAGE_MAX};
 use crate::once::first_events;
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
@@ -45,6 +47,7 @@ pub const ROUTES: &[Route] = &[
         needs: Needs::Look,
         query: &[
             may("status", Kind::List(8, 20), "Only tasks with this status; may stand several times."),
+            may("id", Kind::List(IDS_MAX, 128), "Only this task; may stand several times."),
             LIMIT,
             CURSOR,
         ],
@@ -207,6 +210,15 @@ async fn list(asked: Asked) -> Answer {
         })
         .collect();
     let statuses = statuses?;
+    let ids: Result<BTreeSet<TaskId>, Problem> = asked
+        .query
+        .list("id")
+        .map(|text| {
+            text.parse()
+                .map_err(|_| Problem::form(format!("id: expected the whole id of a task, got {text:?}")))
+        })
+        .collect();
+    let ids = ids?;
     let limit = usize::try_from(asked.query.number("limit").unwrap_or(PAGE_DEFAULT)).unwrap_or(usize::MAX);
     let after = asked.query.text("cursor").map(|text| {
         text.parse::<TaskId>().map_err(|_| Problem::form("cursor: expected `next` of another page"))
@@ -218,6 +230,7 @@ async fn list(asked: Asked) -> Answer {
             let look = server.house.engine.look(|board| {
                 let is_wanted = |task: &&Task| {
                     (statuses.is_empty() || statuses.contains(&task.status))
+                        && (ids.is_empty() || ids.contains(&task.id))
                         && after.as_ref().is_none_or(|after| task.id > *after)
                         && own.as_ref().is_none_or(|own| task.id == *own)
                 };
@@ -228,7 +241,9 @@ async fn list(asked: Asked) -> Answer {
                 let has_more = tasks.len() > limit;
                 for task in tasks.into_iter().take(limit) {
                     last = Some(task.id.clone());
-                    found.push(Value::Object(task.to_json()));
+                    let mut keys = task.to_json();
+                    keys.insert("card".to_owned(), task.card());
+                    found.push(Value::Object(keys));
                 }
                 (found, last.filter(|_| has_more))
             });
@@ -467,7 +482,7 @@ async fn release(asked: Asked) -> Answer {
     Ok(shown(StatusCode::OK, &task, &papers))
 }
 
-/// A task as scripts see it: the keys of its file, and the body.
+/// A task as scripts see it: the keys of its file, the body, and what its card shows.
 fn shown(status: StatusCode, task: &Task, papers: &Papers) -> Response {
     // Texts, numbers and lists always write.
     let mut response = json_text(status, serde_json::to_vec(&Keys { task, papers }).unwrap_or_default());
@@ -485,8 +500,8 @@ struct Keys<'a> {
 
 impl Serialize for Keys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let body = ("body", Some(self.papers.body().into()));
-        let keys = self.task.frontmatter().into_iter().chain([body]);
+        let more = [("body", Some(self.papers.body().into())), ("card", Some(self.task.card()))];
+        let keys = self.task.frontmatter().into_iter().chain(more);
         serializer.collect_map(keys.filter_map(|(key, value)| Some((key, value?))))
     }
 }

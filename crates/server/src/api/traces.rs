@@ -29,7 +29,7 @@ use super::tasks::LIMIT;
 
 const FROM: Field =
     may("from", Kind::Number(1, u64::MAX >> 11), "The first event of the page, by its number in the trace.");
-const REPORT: Gives = Gives::Json(StatusCode::OK, Shape::Report);
+pub(super) const REPORT: Gives = Gives::Json(StatusCode::OK, Shape::Report);
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -327,7 +327,7 @@ async fn append(asked: Asked) -> Answer {
 }
 
 /// What a verifier prints is an answer, whatever the verdict.
-async fn report(asked: &Asked, words: Vec<String>) -> Result<Value, Problem> {
+pub(super) async fn report(asked: &Asked, words: Vec<String>) -> Result<Value, Problem> {
     let ran = asked.ran(words, Vec::new()).await?;
     match serde_json::from_slice::<Value>(&ran.out) {
         Ok(report) if matches!(ran.exit, 0 | 7 | 8) => Ok(report),

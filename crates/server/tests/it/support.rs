@@ -12,7 +12,7 @@ use baton_runtime::harness::{AgentSpec, Drive, Waits};
 use baton_runtime::session::{Broker, SessionBounds, Setting as Sessions, Surroundings};
 use baton_runtime::{Engine, Fault, Ground, Settings};
 use baton_server::access::{Tokens, Who};
-use baton_server::house::{Call, Commands, Done, Handed, House, Ran};
+use baton_server::house::{Call, Commands, Done, Handed, House, Ran, Scheduling};
 use baton_server::limits::Patience;
 use baton_server::listen::{Listening, Setting};
 use baton_server::problem::Problem;
@@ -114,7 +114,14 @@ impl Served {
         let broker = Broker::new(sessions(&workspace, &engine, &root, waits));
         let tokens = Arc::new(Tokens::new(workspace.keys.dir()));
         let token = tokens.own().unwrap();
-        let house = House { engine, broker, commands: Arc::new(NoCommands), dir: data.join("server") };
+        let scheduling = Scheduling {
+            is_dispatching: false,
+            poll: Duration::from_secs(1),
+            max_concurrent: 1,
+            wake: Arc::default(),
+        };
+        let commands = Arc::new(NoCommands);
+        let house = House { engine, broker, commands, scheduling, dir: data.join("server") };
         let setting = Setting {
             listen: "127.0.0.1:0".parse().unwrap(),
             is_port_free: false,

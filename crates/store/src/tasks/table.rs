@@ -27,10 +27,10 @@ use crate::layout::Layout;
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// What a seal's signature is made over, before the digest.
-const SEAL_PREFIX: &[u8] = b"baton/tasks/v2\n";
+const SEAL_PREFIX: &[u8] = b"baton/tasks/v3\n";
 
 /// The same for a single row.
-const ROW_PREFIX: &[u8] = b"baton/task/v2\n";
+const ROW_PREFIX: &[u8] = b"baton/task/v3\n";
 
 /// A row: a task and how its files were left.
 #[derive(Debug, Serialize, Deserialize)]

@@ -51,6 +51,12 @@ pub trait Tree: Send + Sync + fmt::Debug {
     }
     /// A whole file of at most `max` bytes, and how it looked when it was read.
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)>;
+    /// The first `max` bytes of a file, and how it looked when they were read.
+    fn read_start(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
+        let (mut bytes, stamp) = self.read(path, u64::from(u32::MAX))?;
+        bytes.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+        Ok((bytes, stamp))
+    }
     /// Names in a directory, unordered; empty where there is none.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Makes a new file; fails where there is one.
@@ -186,6 +192,15 @@ impl Tree for RealTree {
     }
 
     fn read(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
+        let (bytes, stamp) = self.read_start(path, max.saturating_add(1))?;
+        if bytes.len() as u64 > max {
+            let why = format!("more than {max} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        Ok((bytes, stamp))
+    }
+
+    fn read_start(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, Stamp)> {
         let file = self.enter(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -194,11 +209,7 @@ impl Tree for RealTree {
             _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
         }
         let mut bytes = Vec::new();
-        File::from(file).take(max + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > max {
-            let why = format!("more than {max} bytes");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-        }
+        File::from(file).take(max).read_to_end(&mut bytes)?;
         Ok((bytes, stamp(&stat)))
     }
 

@@ -1,7 +1,7 @@
 // Made by scripts/generate.mjs from docs/reference/openapi.json. Not to be edited.
 
 import type { Arguments, Bytes, CallOptions, Operation } from "../call.js";
-import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, Tasks, Trace, TraceOpened, Traces } from "../types.js";
+import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, ServerStatus, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, TaskActions, TaskChanges, TaskFiles, Tasks, Trace, TraceOpened, Traces } from "../types.js";
 
 /** Every operation of the interface, by its name. */
 export const OPERATIONS = {
@@ -17,6 +17,7 @@ export const OPERATIONS = {
   proveEvent: { id: "proveEvent", method: "GET", path: "/v1/events/{id}/proof", body: "none", answer: "json" },
   submitExitSignal: { id: "submitExitSignal", method: "POST", path: "/v1/exit-signals", body: "json", answer: "json" },
   getHealth: { id: "getHealth", method: "GET", path: "/v1/health", body: "none", answer: "json" },
+  verifyLedger: { id: "verifyLedger", method: "POST", path: "/v1/ledger/verify", body: "empty", answer: "json" },
   sendMessage: { id: "sendMessage", method: "POST", path: "/v1/messages", body: "json", answer: "json" },
   listNodes: { id: "listNodes", method: "GET", path: "/v1/nodes", body: "none", answer: "json" },
   getDescription: { id: "getDescription", method: "GET", path: "/v1/openapi.json", body: "none", answer: "json" },
@@ -29,13 +30,17 @@ export const OPERATIONS = {
   answerPermission: { id: "answerPermission", method: "POST", path: "/v1/sessions/{id}/permissions/{req}", body: "json", answer: "json" },
   stopSession: { id: "stopSession", method: "POST", path: "/v1/sessions/{id}/stop", body: "empty", answer: "json" },
   retryTool: { id: "retryTool", method: "POST", path: "/v1/sessions/{id}/tools/{run}/retry", body: "empty", answer: "json" },
+  getStatus: { id: "getStatus", method: "GET", path: "/v1/status", body: "none", answer: "json" },
   listTasks: { id: "listTasks", method: "GET", path: "/v1/tasks", body: "none", answer: "json" },
   createTask: { id: "createTask", method: "POST", path: "/v1/tasks", body: "json", answer: "json" },
   getTask: { id: "getTask", method: "GET", path: "/v1/tasks/{id}", body: "none", answer: "json" },
   editTask: { id: "editTask", method: "PATCH", path: "/v1/tasks/{id}", body: "json", answer: "json" },
+  getTaskActions: { id: "getTaskActions", method: "GET", path: "/v1/tasks/{id}/actions", body: "none", answer: "json" },
   approveTask: { id: "approveTask", method: "POST", path: "/v1/tasks/{id}/approve", body: "json", answer: "json" },
   beatTask: { id: "beatTask", method: "POST", path: "/v1/tasks/{id}/beat", body: "json", answer: "json" },
+  getTaskChanges: { id: "getTaskChanges", method: "GET", path: "/v1/tasks/{id}/changes", body: "none", answer: "json" },
   claimTask: { id: "claimTask", method: "POST", path: "/v1/tasks/{id}/claim", body: "json", answer: "json" },
+  getTaskFiles: { id: "getTaskFiles", method: "GET", path: "/v1/tasks/{id}/files", body: "none", answer: "json" },
   logTask: { id: "logTask", method: "POST", path: "/v1/tasks/{id}/log", body: "json", answer: "json" },
   rejectTask: { id: "rejectTask", method: "POST", path: "/v1/tasks/{id}/reject", body: "json", answer: "json" },
   releaseTask: { id: "releaseTask", method: "POST", path: "/v1/tasks/{id}/release", body: "json", answer: "json" },
@@ -114,6 +119,11 @@ export abstract class Operations {
     return this.call<Health>(OPERATIONS.getHealth, { path: [] }, options);
   }
 
+  /** Verifies the whole ledger, as `baton verify` does. A verdict of fail is an answer, too; `getStatus` tells of the last. */
+  verifyLedger(options: CallOptions = {}): Promise<Report> {
+    return this.call<Report>(OPERATIONS.verifyLedger, { path: [] }, options);
+  }
+
   /** Routes one message of AOF/1. What is refused is answered with 422 and the reason. */
   sendMessage(body: Message, options: CallOptions = {}): Promise<Sent> {
     return this.call<Sent>(OPERATIONS.sendMessage, { path: [], body }, options);
@@ -169,6 +179,11 @@ export abstract class Operations {
     return this.call<SessionState>(OPERATIONS.retryTool, { path: [id, run] }, options);
   }
 
+  /** Whether all is well: agents, what waits, the ledger, what was refused, and what `baton doctor` says. */
+  getStatus(options: CallOptions = {}): Promise<ServerStatus> {
+    return this.call<ServerStatus>(OPERATIONS.getStatus, { path: [] }, options);
+  }
+
   /** Tasks in the order of their ids, page by page. */
   listTasks(query: ListTasksQuery = {}, options: CallOptions = {}): Promise<Tasks> {
     return this.call<Tasks>(OPERATIONS.listTasks, { path: [], query: { ...query } }, options);
@@ -189,6 +204,11 @@ export abstract class Operations {
     return this.call<Task>(OPERATIONS.editTask, { path: [id], body }, options);
   }
 
+  /** What a person may do to a task now, and why not where they may not. Nothing is done. */
+  getTaskActions(id: string, options: CallOptions = {}): Promise<TaskActions> {
+    return this.call<TaskActions>(OPERATIONS.getTaskActions, { path: [id] }, options);
+  }
+
   /** Says yes to what waits for a review. */
   approveTask(id: string, body: ApproveTaskBody = {}, options: CallOptions = {}): Promise<Task> {
     return this.call<Task>(OPERATIONS.approveTask, { path: [id], body }, options);
@@ -199,9 +219,19 @@ export abstract class Operations {
     return this.call<Beaten>(OPERATIONS.beatTask, { path: [id], body }, options);
   }
 
+  /** What was changed for a task: its worktree against where its branch left, with what is not committed and not tracked. */
+  getTaskChanges(id: string, options: CallOptions = {}): Promise<TaskChanges> {
+    return this.call<TaskChanges>(OPERATIONS.getTaskChanges, { path: [id] }, options);
+  }
+
   /** Takes a task for an agent. Whoever holds it shows the fence. */
   claimTask(id: string, body: ClaimTaskBody, options: CallOptions = {}): Promise<Claimed> {
     return this.call<Claimed>(OPERATIONS.claimTask, { path: [id], body }, options);
+  }
+
+  /** The files of a task in the data directory: its own, and what its runs left beside it. */
+  getTaskFiles(id: string, options: CallOptions = {}): Promise<TaskFiles> {
+    return this.call<TaskFiles>(OPERATIONS.getTaskFiles, { path: [id] }, options);
   }
 
   /** Adds a line to the work log of a task. */

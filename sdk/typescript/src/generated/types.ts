@@ -29,6 +29,14 @@ export interface Agents {
   [more: string]: unknown;
 }
 
+export interface Allowed {
+  allowed: boolean;
+  code?: string;
+  /** Why not, in the words that it would be refused with. */
+  why?: string;
+  [more: string]: unknown;
+}
+
 export interface Appended {
   events: JsonObject[];
   trace: string;
@@ -44,6 +52,43 @@ export interface Artifact {
 export interface Beaten {
   expiresAt: string;
   taskId: string;
+  [more: string]: unknown;
+}
+
+/** What is shown of a task at a glance, beside the keys of its file; what there is not is absent. */
+export interface Card {
+  beatTtlMs?: number;
+  /** The trace of the guarded run that is open. */
+  guard?: string;
+  /** When whoever holds it is taken for dead unless it beats again. */
+  heartbeatBy?: string;
+  leaseTtlMs?: number;
+  /** The last attempt. */
+  run?: {
+    agent: string;
+    endedAt?: string;
+    failed?: boolean;
+    id: string;
+    reason?: string;
+    startedAt: string;
+    [more: string]: unknown;
+  };
+  /** The session that works on it. */
+  session?: string;
+  /** Of the last completion report. */
+  tests?: {
+    failed: number;
+    passed: number;
+    total: number;
+    [more: string]: unknown;
+  };
+  /** What the last guarded run came to. */
+  verified?: {
+    state: string;
+    trace: string;
+    verdict?: string;
+    [more: string]: unknown;
+  };
   [more: string]: unknown;
 }
 
@@ -160,6 +205,82 @@ export interface Sent {
   [more: string]: unknown;
 }
 
+export interface ServerStatus {
+  agents: Array<{
+    command?: string;
+    /** Why it cannot be begun, as far as can be seen. */
+    detail?: string;
+    /** Tasks whose last attempt was its, and failed. */
+    failures?: number;
+    harness: string;
+    installed: boolean;
+    lastStartAt?: string;
+    maxSessions?: number;
+    name: string;
+    sessions: number;
+    [more: string]: unknown;
+  }>;
+  /** As `baton doctor --json` has them. */
+  checks: Array<{
+    advice?: string;
+    check: string;
+    code?: string;
+    detail: string;
+    fix?: string;
+    see?: string;
+    status: "ok" | "warn" | "fail";
+    [more: string]: unknown;
+  }>;
+  ledger: {
+    head?: string;
+    key?: string;
+    /** What the verifier said last, since the server began. */
+    lastVerified?: {
+      at: string;
+      events: number;
+      verdict: string;
+      [more: string]: unknown;
+    };
+    root?: string;
+    size: number;
+    [more: string]: unknown;
+  };
+  now: string;
+  origin: string;
+  /** Messages of AOF/1 that were refused and recorded, by reason. */
+  refused: Array<{
+    count: number;
+    reason: string;
+    [more: string]: unknown;
+  }>;
+  scheduler: {
+    isDispatching: boolean;
+    lastAt?: string;
+    leases: Array<{
+      agent: string;
+      expiresAt: string;
+      heartbeatBy?: string;
+      taskId: string;
+      [more: string]: unknown;
+    }>;
+    maxConcurrent: number;
+    oldestReadyAt?: string;
+    pollMs: number;
+    ready: number;
+    running: number;
+    [more: string]: unknown;
+  };
+  startedAt: string;
+  store: {
+    bytes?: number;
+    freeBytes?: number;
+    kind: "embedded";
+    [more: string]: unknown;
+  };
+  version: string;
+  [more: string]: unknown;
+}
+
 export interface Session {
   agent: string;
   harness: string;
@@ -200,6 +321,7 @@ export interface Submitted {
 export interface Task {
   attempts?: number;
   body?: string;
+  card?: Card;
   createdAt?: string;
   dependsOn?: string[];
   id: string;
@@ -214,6 +336,66 @@ export interface Task {
   title: string;
   traceId?: string;
   updatedAt?: string;
+  [more: string]: unknown;
+}
+
+export interface TaskActions {
+  approve: Allowed;
+  /** One for every status but the present one. */
+  moves: Array<{
+    allowed: boolean;
+    code?: string;
+    to: Status;
+    why?: string;
+    [more: string]: unknown;
+  }>;
+  reject: Allowed;
+  retry: Allowed;
+  rev: number;
+  taskId: string;
+  [more: string]: unknown;
+}
+
+export interface TaskChanges {
+  /** The commit that it is compared with. */
+  base?: string;
+  branch?: string;
+  files: Array<{
+    added: number;
+    isBinary: boolean;
+    /** Whether the patch is not whole, or left out for want of room. */
+    isTruncated: boolean;
+    oldPath?: string;
+    /** A unified diff; absent where there is nothing to show line by line. */
+    patch?: string;
+    path: string;
+    removed: number;
+    status: "added" | "modified" | "deleted" | "renamed" | "untracked";
+    [more: string]: unknown;
+  }>;
+  /** Whether there is more than this. */
+  isTruncated: boolean;
+  /** Why there is nothing to show, or what is shown instead. */
+  note?: string;
+  path?: string;
+  taskId: string;
+  where: "worktree" | "workspace" | "none";
+  [more: string]: unknown;
+}
+
+export interface TaskFiles {
+  files: Array<{
+    bytes: number;
+    isTruncated: boolean;
+    /** Relative to the data directory. */
+    name: string;
+    /** Absent where it is no UTF-8. */
+    text?: string;
+    [more: string]: unknown;
+  }>;
+  /** Whether there is more than this. */
+  isTruncated?: boolean;
+  taskId: string;
   [more: string]: unknown;
 }
 
@@ -333,6 +515,8 @@ export interface AnswerPermissionBody {
 export interface ListTasksQuery {
   /** Only tasks with this status; may stand several times. */
   status?: string[];
+  /** Only this task; may stand several times. */
+  id?: string[];
   /** How many, at most. */
   limit?: number;
   /** Where to go on: `next` of the page before. */

@@ -3,6 +3,7 @@
 //! One file for each family of inputs. All of them work on a copy of the task, through [`Act::emit`], so that every step sees what the one before
 //! it did, in the same way as replay will. The order of the events in a decision is the order in which they became true.
 
+mod actions;
 mod claim;
 mod create;
 mod edit;
@@ -15,6 +16,7 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
+pub use actions::Actions;
 pub use claim::{Beat, Claim, Holder};
 pub use create::New;
 pub use edit::{EDITABLE, Edit, HEARTBEAT_TTL, LEASE_TTL, RefusedEdit, read_routing};
