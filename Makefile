@@ -1,7 +1,7 @@
 # One entry for people and CI. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak fuzz agents dist python node
+.PHONY: help page demo test check bench soak fuzz agents dist python node
 
 CARGO ?= cargo
 # Cargo's own directory for results; the Python environment lives beside it.
@@ -14,7 +14,10 @@ help: ## list the targets
 	@echo
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: ## the life of a task: work, handoff, CI, review, sessions, dying agents, guarded work, and the proof of it all
+page: ## build the page that `baton serve` gives out, into web/dist
+	tools/page
+
+demo: page ## the life of a task: work, handoff, CI, review, sessions, dying agents, guarded work, and the proof of it all
 	$(CARGO) build --release --locked -p baton-cli
 	$(TARGET)/release/baton demo
 
@@ -46,7 +49,8 @@ fuzz: ## coverage-guided fuzzing of the parsers (SECONDS_EACH=60)
 agents: ## drive real agents (OpenCode, Qwen Code) against a model on this machine; says what it skips
 	CARGO="$(CARGO)" tools/agents
 
-dist: ## the optimised binary, in dist/
+dist: page ## the optimised binary, in dist/
+	@[ -e web/dist/index.html ] || { echo "there is no page to put into it: make page" >&2; exit 1; }
 	$(CARGO) build --release --locked -p baton-cli
 	mkdir -p dist && strip -o dist/baton $(TARGET)/release/baton && ls -l dist/baton
 

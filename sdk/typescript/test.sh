@@ -8,35 +8,14 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$here/../../target}")
 BATON_BIN=$(realpath -m "${BATON_BIN:-$target/debug/baton}")
 export BATON_BIN
 cd "$here" || exit 1
-node_version=22.23.3
 
 give_up() { echo "sdk: $1" >&2; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
-can_install() { command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; }
-has_node() { command -v node >/dev/null && command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]; }
-
-# Debian 12 has Node 18: its npm fetches a newer one, once, beside the other results.
-PATH="$target/node/node_modules/node/bin:$PATH"
-if ! has_node; then
-  if ! command -v npm >/dev/null; then
-    can_install || give_up "install Node 20 or later, with npm (on Debian: apt-get install nodejs npm)"
-    { apt-get update -qq && apt-get install -y -qq nodejs npm; } >/dev/null || give_up "apt-get cannot install nodejs and npm"
-  fi
-  if ! has_node; then
-    mkdir -p "$target/node"
-    (cd "$target/node" && npm install --no-audit --no-fund --no-save --loglevel error "node@$node_version" >/dev/null) || give_up "npm cannot fetch node@$node_version"
-  fi
-  has_node || give_up "Node 20 or later is needed; this is $(node --version 2>&1)"
-fi
-if ! command -v chromium >/dev/null && can_install; then
-  # Where it cannot be had, the test in a browser says so and is skipped.
-  { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1
-fi
+. ../../tools/node.sh
+find_node || give_up "$node_missing"
+find_chromium
 [ -x "$BATON_BIN" ] || give_up "there is no $BATON_BIN; build it (cargo build --locked), or name it with BATON_BIN"
 
-if ! cmp -s package-lock.json node_modules/.installed; then
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel error || give_up "npm ci failed"
-  cp package-lock.json node_modules/.installed
-fi
+install_packages || give_up "npm ci failed"
 [ -z "${BATON_REGENERATE:-}" ] || node scripts/generate.mjs || give_up "the types cannot be generated"
 
 passed=0 failed=0 skipped=0

@@ -78,9 +78,10 @@ pub(crate) enum Command {
     ///
     /// A task is created, claimed, handed over in part, and passes CI and review; an
     /// agent works in a session, asks for a permission and crashes; two others die and
-    /// their tasks are recovered; then the trace is verified and one event proved.
-    /// Every command is run by real processes and shown with what it prints. Nothing
-    /// is left behind.
+    /// their tasks are recovered; four plan, work, doubt and verify by the rules of
+    /// guarded work; then the trace is verified and one event proved. Every command
+    /// is run by real processes and shown with what it prints. In a terminal, the page
+    /// is served at the end, with all of it. Nothing is left behind.
     ///
     /// Example:
     ///   baton demo
@@ -361,7 +362,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// End when the story has ended; this version always does
+    /// End when the story has ended, instead of serving the page with it
     #[arg(long)]
     pub(crate) no_serve: bool,
 }

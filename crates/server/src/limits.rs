@@ -190,5 +190,8 @@ pub const MCP_CALL_WAIT: Duration = Duration::from_secs(11 * 60);
 /// What is told of a session that is over, at most; all of it is in the ledger.
 pub const OVER_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of a transcript that are given, from its end.
+pub const TRANSCRIPT_BYTES_MAX: usize = 4 << 20;
+
 /// Characters of the id that a proposal or an intent was given by whoever made it.
 pub const SUBJECT_CHARS_MAX: usize = 256;

@@ -83,6 +83,7 @@ shapes! {
                 "required": ["trace", "state"],
             },
             "guard": {"type": "string", "description": "The trace of the guarded run that is open."},
+            "asks": {"type": "string", "description": "The proposal or intent of that run that waits for a person's review."},
         },
     };
     Status = {
@@ -240,6 +241,19 @@ shapes! {
         "type": "object",
         "properties": {"id": {"type": "string"}, "state": {"type": "string"}},
         "required": ["id"],
+    };
+    Transcript = {
+        "type": "object",
+        "properties": {
+            "sessionId": {"type": "string"},
+            "lines": {
+                "type": "array",
+                "description": "What was said and what happened, in order: `at`, `kind`, and what belongs to that.",
+                "items": {"type": "object"},
+            },
+            "isTruncated": {"type": "boolean", "description": "Whether the beginning is left out."},
+        },
+        "required": ["sessionId", "lines", "isTruncated"],
     };
     Sessions = {
         "type": "object",

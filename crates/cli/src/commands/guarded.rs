@@ -1,18 +1,13 @@
 //! Guarded runs as commands meet them: followed step by step, and what their players try in vain.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::guard::{Rule, Run};
-use baton_core::ids::{Digest, Token};
-use baton_core::roles::OPERATOR;
-use baton_core::task::Task;
+use baton_core::guard::Rule;
 use baton_core::{AgentName, TaskId, TraceId};
-use baton_ledger::guard::{Heard, Speaker};
 use baton_runtime::conduct::Playing;
 use baton_runtime::engine::Engine;
 use baton_runtime::work::{Attempt, RunEnd};
-use baton_store::{History, Journal as _};
+use baton_store::{History as _, Journal as _};
 use serde_json::json;
 
 use super::events::parse;
@@ -153,57 +148,4 @@ pub(super) fn expect_unplayed(ctx: &Context, trace: TraceId, draft: &Draft) -> R
 pub(super) fn is_open(ctx: &Context, task: &TaskId) -> bool {
     let Some(owner) = ctx.owner() else { return false };
     owner.engine.look(|board| board.get(task).is_some_and(|task| task.guard.is_some())).unwrap_or(true)
-}
-
-/// What of a task's guarded run waits for a person's review.
-pub(super) struct Asks {
-    pub(super) trace: TraceId,
-    pub(super) id: Token,
-    /// What a tool would be given.
-    pub(super) input: Option<Digest>,
-}
-
-impl Asks {
-    /// Looks through the run that is open, if one is.
-    pub(super) fn of(history: &dyn History, task: &Task) -> Option<Asks> {
-        let (trace, run) = (task.guard?, run_of(history, task.guard?)?);
-        let critic = &run.team().critic;
-        let is_person = critic.as_str() == OPERATOR;
-        let proposals = run.proposals().filter(|proposed| {
-            let is_open = proposed.approved.is_none() && !proposed.is_rejected && !proposed.is_revised;
-            is_open && (is_person || proposed.reviews.iter().any(|(by, _, _)| by == critic))
-        });
-        let intents = run.intents().filter(|intended| {
-            let is_open = intended.is_risky && intended.answer.is_none() && intended.started.is_none();
-            is_open && !intended.is_retried && is_person
-        });
-        let proposals = proposals.map(|proposed| (proposed.seq, proposed.proposal.proposal_id.clone(), None));
-        let intents = intents.map(|intended| {
-            let intent = &intended.intent;
-            (intended.seq, intent.intent_id.clone(), Some(intent.normalized_input_hash))
-        });
-        let (_, id, input) = proposals.chain(intents).min_by_key(|(seq, _, _)| *seq)?;
-        Some(Asks { trace, id, input })
-    }
-
-    /// The command that lets it through.
-    pub(super) fn command(&self) -> String {
-        format!("baton trace review {} {} approve --reason \"…\"", self.trace, self.id)
-    }
-}
-
-/// A run as its trace tells it.
-fn run_of(history: &dyn History, trace: TraceId) -> Option<Arc<Run>> {
-    let (mut run, mut next) = (None, 1);
-    loop {
-        let lines = history.read_trace(trace, next, READ_LINES).ok()?;
-        for stored in &lines {
-            let line = parse(stored).ok()?;
-            next = line.seq + 1;
-            Heard::of_line(&line).apply(&mut run, &Speaker::of_line(&line));
-        }
-        if lines.len() < READ_LINES {
-            return run;
-        }
-    }
 }

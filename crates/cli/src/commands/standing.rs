@@ -2,10 +2,10 @@
 
 use baton_core::task::{BLOCKED_BY_DEPENDENCIES, Board, Phase, Status, Task};
 use baton_core::{TaskId, Timestamp};
+use baton_runtime::conduct::Asks;
 use baton_store::lock;
 use serde_json::{Value, json};
 
-use crate::commands::guarded::Asks;
 use crate::commands::offer::begin;
 use crate::context::Context;
 use crate::error::Stop;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use baton_ledger::record::Line;
+use baton_runtime::conduct::Asks;
 use baton_store::journal::recover::Tail;
 use baton_store::{History as _, Visit, clock, lock};
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::commands::guarded::Asks;
 use crate::commands::standing::{Standing, ci_runs};
 use crate::context::{Context, visit};
 use crate::error::{CliError, Stop};

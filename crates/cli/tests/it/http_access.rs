@@ -48,6 +48,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/v1/sessions/{id}/permissions/{req}", "ao"),
     ("POST", "/v1/sessions/{id}/tools/{run}/retry", "ao"),
     ("POST", "/v1/sessions/{id}/hooks/{run}/retry", "ao"),
+    ("GET", "/v1/sessions/{id}/transcript", "aovc"),
     ("GET", "/v1/sessions/{id}/events", "aovc"),
     ("GET", "/v1/traces", "aovc"),
     ("POST", "/v1/traces", "ao"),

@@ -10,6 +10,7 @@
 //! The conductor has no state that matters: after a crash the same question to the same trace goes on with the same step. Start at
 //! [`Conductor::conduct`]; [`scene`] is how something is said, [`stage`] what players say, [`gate`] what stands before tools.
 
+mod asks;
 mod audit;
 mod cast;
 mod claims;
@@ -33,6 +34,7 @@ use baton_core::task::decide::{Ending, GuardBegins, GuardEnded, SessionEnded};
 use baton_core::{Role, guard};
 use serde_json::{Map, Value};
 
+pub use asks::Asks;
 pub use cast::{Guarding, TeamNames};
 pub(crate) use play::Conductor;
 

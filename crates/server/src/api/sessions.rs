@@ -15,7 +15,7 @@ use crate::access::Needs;
 use crate::app::Server;
 use crate::asked::{Answer, Asked, json as answer, ok, shown, words};
 use crate::field::{Kind, may, needed};
-use crate::limits::{HEARTBEAT, OVER_BYTES_MAX};
+use crate::limits::{HEARTBEAT, OVER_BYTES_MAX, TRANSCRIPT_BYTES_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
@@ -66,6 +66,17 @@ pub const ROUTES: &[Route] = &[
         takes: Takes::Nothing,
         gives: Gives::Json(StatusCode::OK, Shape::Session),
         handler: handler!(show),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/v1/sessions/{id}/transcript",
+        name: "getTranscript",
+        summary: "What was said in a session, also when it is over; of a long one the end.",
+        needs: Needs::LookAtAll,
+        query: &[],
+        takes: Takes::Nothing,
+        gives: Gives::Json(StatusCode::OK, Shape::Transcript),
+        handler: handler!(transcript),
     },
     Route {
         verb: Verb::Post,
@@ -175,6 +186,25 @@ async fn start(asked: Asked) -> Answer {
 async fn show(asked: Asked) -> Answer {
     let id = id(&asked)?.to_string();
     ok(&asked.command(words(&["session", "show", &id]), Vec::new()).await?)
+}
+
+async fn transcript(asked: Asked) -> Answer {
+    let id = id(&asked)?.to_string();
+    let ran = asked.ran(words(&["session", "show", &id, "--transcript"]), Vec::new()).await?;
+    if ran.exit != 0 {
+        return Err(Problem::of_command(ran.exit, &ran.err));
+    }
+    let (mut lines, mut bytes, mut is_truncated) = (Vec::new(), 0, false);
+    for line in ran.out.rsplit(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        bytes += line.len();
+        is_truncated = bytes > TRANSCRIPT_BYTES_MAX;
+        if is_truncated {
+            break;
+        }
+        lines.extend(serde_json::from_slice::<Value>(line).ok());
+    }
+    lines.reverse();
+    ok(&json!({"v": 1, "sessionId": id, "lines": lines, "isTruncated": is_truncated}))
 }
 
 async fn input(asked: Asked) -> Answer {

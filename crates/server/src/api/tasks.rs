@@ -11,6 +11,7 @@ use baton_core::task::decide::{Approve, Edit, Holder, Log, Move, New, Reject, Re
 use baton_core::task::{Papers, Phase, Priority, Status, Task};
 use baton_ledger::record::Line;
 use baton_runtime::Fault;
+use baton_runtime::conduct::Asks;
 use baton_runtime::engine::{Wish, Wished};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -234,7 +235,7 @@ async fn list(asked: Asked) -> Answer {
                         && after.as_ref().is_none_or(|after| task.id > *after)
                         && own.as_ref().is_none_or(|own| task.id == *own)
                 };
-                let mut found: Vec<Value> = Vec::new();
+                let (mut found, mut runs): (Vec<Value>, Vec<(usize, Task)>) = (Vec::new(), Vec::new());
                 let mut last = None;
                 let mut tasks: Vec<&Task> = board.tasks().filter(is_wanted).collect();
                 tasks.sort_by(|a, b| a.id.cmp(&b.id));
@@ -243,11 +244,16 @@ async fn list(asked: Asked) -> Answer {
                     last = Some(task.id.clone());
                     let mut keys = task.to_json();
                     keys.insert("card".to_owned(), task.card());
+                    runs.extend(task.guard.map(|_| (found.len(), task.clone())));
                     found.push(Value::Object(keys));
                 }
-                (found, last.filter(|_| has_more))
+                (found, runs, last.filter(|_| has_more))
             });
-            look.map_err(|fault| server.house.commands.explain(fault))
+            let (mut found, runs, last) = look.map_err(|fault| server.house.commands.explain(fault))?;
+            for (at, task) in runs {
+                found[at]["card"] = card(server, &task);
+            }
+            Ok((found, last))
         })
         .await?;
     let (tasks, next) = page;
@@ -275,7 +281,20 @@ async fn show(asked: Asked) -> Answer {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Ok(response);
     }
-    Ok(shown(StatusCode::OK, &task, &papers))
+    if task.guard.is_none() {
+        return Ok(shown(StatusCode::OK, &task, &papers));
+    }
+    let (card, task) = asked.apart(move |server| Ok((card(server, &task), task))).await?;
+    Ok(shown_with(StatusCode::OK, &task, &papers, Some(card)))
+}
+
+/// What the card of a task shows; of a guarded run also what of it waits for a person.
+fn card(server: &Server, task: &Task) -> Value {
+    let mut card = task.card();
+    if let Some(asks) = Asks::of(&*server.house.engine.ground().journal, task) {
+        card["asks"] = asks.id.as_str().into();
+    }
+    card
 }
 
 async fn create(asked: Asked) -> Answer {
@@ -484,8 +503,14 @@ async fn release(asked: Asked) -> Answer {
 
 /// A task as scripts see it: the keys of its file, the body, and what its card shows.
 fn shown(status: StatusCode, task: &Task, papers: &Papers) -> Response {
+    shown_with(status, task, papers, None)
+}
+
+/// The same with a card that says more.
+fn shown_with(status: StatusCode, task: &Task, papers: &Papers, card: Option<Value>) -> Response {
+    let keys = Keys { task, papers, card: card.unwrap_or_else(|| task.card()) };
     // Texts, numbers and lists always write.
-    let mut response = json_text(status, serde_json::to_vec(&Keys { task, papers }).unwrap_or_default());
+    let mut response = json_text(status, serde_json::to_vec(&keys).unwrap_or_default());
     if let Ok(tag) = HeaderValue::from_str(&etag(task)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
@@ -496,11 +521,12 @@ fn shown(status: StatusCode, task: &Task, papers: &Papers) -> Response {
 struct Keys<'a> {
     task: &'a Task,
     papers: &'a Papers,
+    card: Value,
 }
 
 impl Serialize for Keys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let more = [("body", Some(self.papers.body().into())), ("card", Some(self.task.card()))];
+        let more = [("body", Some(self.papers.body().into())), ("card", Some(self.card.clone()))];
         let keys = self.task.frontmatter().into_iter().chain(more);
         serializer.collect_map(keys.filter_map(|(key, value)| Some((key, value?))))
     }

@@ -1,7 +1,7 @@
 // Made by scripts/generate.mjs from docs/reference/openapi.json. Not to be edited.
 
 import type { Arguments, Bytes, CallOptions, Operation } from "../call.js";
-import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, ServerStatus, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, TaskActions, TaskChanges, TaskFiles, Tasks, Trace, TraceOpened, Traces } from "../types.js";
+import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, ServerStatus, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, TaskActions, TaskChanges, TaskFiles, Tasks, Trace, TraceOpened, Traces, Transcript } from "../types.js";
 
 /** Every operation of the interface, by its name. */
 export const OPERATIONS = {
@@ -30,6 +30,7 @@ export const OPERATIONS = {
   answerPermission: { id: "answerPermission", method: "POST", path: "/v1/sessions/{id}/permissions/{req}", body: "json", answer: "json" },
   stopSession: { id: "stopSession", method: "POST", path: "/v1/sessions/{id}/stop", body: "empty", answer: "json" },
   retryTool: { id: "retryTool", method: "POST", path: "/v1/sessions/{id}/tools/{run}/retry", body: "empty", answer: "json" },
+  getTranscript: { id: "getTranscript", method: "GET", path: "/v1/sessions/{id}/transcript", body: "none", answer: "json" },
   getStatus: { id: "getStatus", method: "GET", path: "/v1/status", body: "none", answer: "json" },
   listTasks: { id: "listTasks", method: "GET", path: "/v1/tasks", body: "none", answer: "json" },
   createTask: { id: "createTask", method: "POST", path: "/v1/tasks", body: "json", answer: "json" },
@@ -177,6 +178,11 @@ export abstract class Operations {
   /** Runs a tool again that failed. */
   retryTool(id: string, run: string, options: CallOptions = {}): Promise<SessionState> {
     return this.call<SessionState>(OPERATIONS.retryTool, { path: [id, run] }, options);
+  }
+
+  /** What was said in a session, also when it is over; of a long one the end. */
+  getTranscript(id: string, options: CallOptions = {}): Promise<Transcript> {
+    return this.call<Transcript>(OPERATIONS.getTranscript, { path: [id] }, options);
   }
 
   /** Whether all is well: agents, what waits, the ledger, what was refused, and what `baton doctor` says. */

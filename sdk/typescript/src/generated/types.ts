@@ -57,6 +57,8 @@ export interface Beaten {
 
 /** What is shown of a task at a glance, beside the keys of its file; what there is not is absent. */
 export interface Card {
+  /** The proposal or intent of that run that waits for a person's review. */
+  asks?: string;
   beatTtlMs?: number;
   /** The trace of the guarded run that is open. */
   guard?: string;
@@ -446,6 +448,15 @@ export interface Traces {
     trace: string;
     [more: string]: unknown;
   }>;
+  [more: string]: unknown;
+}
+
+export interface Transcript {
+  /** Whether the beginning is left out. */
+  isTruncated: boolean;
+  /** What was said and what happened, in order: `at`, `kind`, and what belongs to that. */
+  lines: JsonObject[];
+  sessionId: string;
   [more: string]: unknown;
 }
 

@@ -6,6 +6,7 @@
 mod stage;
 mod story;
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,14 +21,19 @@ use crate::ui::Ui;
 use stage::{Broken, Stage};
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, args: &Demo) -> Ended {
-    if !args.no_serve {
-        ui.detail("the page is not served by this version; the demo ends by itself");
-    }
+    // Where nobody looks, nobody would end it.
+    let serves = !args.no_serve && !ui.json && std::io::stdout().is_terminal();
     let interrupted = clean_up_on_signals(ctx).map_err(|error| {
         CliError::new(Code::DemoFailed, "the demo cannot watch for signals").cause(error.to_string())
     })?;
     let mut stage = Stage::set(ui, interrupted)?;
-    let told = story::tell(&mut stage);
+    let told = story::tell(&mut stage).and_then(|()| match serves {
+        true => {
+            stage.heading("All of it, on the page")?;
+            stage.show_page()
+        }
+        false => Ok(()),
+    });
     // Also where the story broke off: nothing is left behind.
     let cleared = stage.clear();
     match told {

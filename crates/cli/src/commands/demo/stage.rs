@@ -180,6 +180,24 @@ impl<'a> Stage<'a> {
         self.expect(first.contains("taking commands"), "the server takes commands")
     }
 
+    /// Serves the page with everything that happened, until somebody ends it.
+    pub(super) fn show_page(&mut self) -> Told<()> {
+        let line = "baton serve --no-dispatch --listen 127.0.0.1:0";
+        let mut server = self.start(line)?;
+        let (taking, answering) = (server.next_line(), server.next_line());
+        self.server = Some(server);
+        let said = self.relative(&format!("{taking}{answering}"));
+        self.expect_calm()?;
+        self.show(&format!("{line} &"), &said, "", Some(0))?;
+        self.expect(answering.contains("?token="), "the server answers with its page")?;
+        let link = answering.split_whitespace().last().unwrap_or_default().to_owned();
+        self.note(&format!("Open {link} in a browser; Ctrl-C ends the demo."), "", None)?;
+        while !self.interrupted.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
     /// Stops the server as a person would, and shows what it told meanwhile.
     pub(super) fn stop_server(&mut self) -> Told<()> {
         let Some(server) = self.server.take() else { return Ok(()) };

@@ -86,6 +86,10 @@ pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
                 });
                 put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
                 put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
+                let asks = live(snapshot).map(|live| live.handle.view().permissions);
+                let asks =
+                    asks.filter(|asks| !asks.is_empty()).and_then(|asks| serde_json::to_value(asks).ok());
+                put(&mut object, "pendingPermissions", asks);
                 let is_cut = owner.is_none() && snapshot.ended.is_none();
                 put(&mut object, "cutShort", (is_cut || snapshot.is_cut_short).then_some(true.into()));
                 put(&mut object, "terminationInfo", termination(snapshot));

@@ -2,6 +2,7 @@
 
 use baton_core::limits::TASK_FILE_BYTES_MAX;
 use baton_core::task::{Board, Papers, Phase, Status, Task, worklog};
+use baton_runtime::conduct::Asks;
 use baton_store::clock;
 use baton_store::tasks::files::file_path;
 use baton_store::tasks::tree::{RealTree, Tree as _};
@@ -10,7 +11,6 @@ use baton_store::tasks::{Document, table};
 use super::last_run::LastRun;
 use super::to_json;
 use crate::commands::Ended;
-use crate::commands::guarded::Asks;
 use crate::commands::offer::begin;
 use crate::commands::standing::{Ci, ci_runs};
 use crate::commands::trace::story::stored;

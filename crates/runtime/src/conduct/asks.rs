@@ -1,0 +1,69 @@
+//! What of a guarded run waits for a person, as anybody can tell who reads its trace.
+
+use std::sync::Arc;
+
+use baton_core::TraceId;
+use baton_core::guard::Run;
+use baton_core::ids::{Digest, Token};
+use baton_core::roles::OPERATOR;
+use baton_core::task::Task;
+use baton_ledger::guard::{Heard, Speaker};
+use baton_ledger::record::Line;
+use baton_store::History;
+
+use baton_store::tasks::fold::LINES_AT_ONCE;
+
+/// What of a guarded run waits for a person's review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asks {
+    pub trace: TraceId,
+    pub id: Token,
+    /// What a tool would be given.
+    pub input: Option<Digest>,
+}
+
+impl Asks {
+    /// Looks through the run of a task that is open, if one is.
+    pub fn of(history: &dyn History, task: &Task) -> Option<Asks> {
+        let trace = task.guard?;
+        let run = run_of(history, trace)?;
+        let critic = &run.team().critic;
+        let is_person = critic.as_str() == OPERATOR;
+        let proposals = run.proposals().filter(|proposed| {
+            let is_open = proposed.approved.is_none() && !proposed.is_rejected && !proposed.is_revised;
+            is_open && (is_person || proposed.reviews.iter().any(|(by, _, _)| by == critic))
+        });
+        let intents = run.intents().filter(|intended| {
+            let is_open = intended.is_risky && intended.answer.is_none() && intended.started.is_none();
+            is_open && !intended.is_retried && is_person
+        });
+        let proposals = proposals.map(|proposed| (proposed.seq, proposed.proposal.proposal_id.clone(), None));
+        let intents = intents.map(|intended| {
+            let intent = &intended.intent;
+            (intended.seq, intent.intent_id.clone(), Some(intent.normalized_input_hash))
+        });
+        let (_, id, input) = proposals.chain(intents).min_by_key(|(seq, _, _)| *seq)?;
+        Some(Asks { trace, id, input })
+    }
+
+    /// The command that lets it through.
+    pub fn command(&self) -> String {
+        format!("baton trace review {} {} approve --reason \"…\"", self.trace, self.id)
+    }
+}
+
+/// A run as its trace tells it.
+fn run_of(history: &dyn History, trace: TraceId) -> Option<Arc<Run>> {
+    let (mut run, mut next) = (None, 1);
+    loop {
+        let lines = history.read_trace(trace, next, LINES_AT_ONCE).ok()?;
+        for stored in &lines {
+            let line = Line::parse(stored.text.as_bytes()).ok()?;
+            next = line.seq + 1;
+            Heard::of_line(&line).apply(&mut run, &Speaker::of_line(&line));
+        }
+        if lines.len() < LINES_AT_ONCE {
+            return run;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// Health in the page: everything that makes it safe to walk away, what is wrong, and what to do about it.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { axe, open, shot, start, test } from "./support.mjs";
+
+const part = (page, name) => page.getByRole("region", { name, exact: true });
+const isWithin = (page) => page.evaluate(() => document.querySelector("main").scrollWidth <= document.querySelector("main").clientWidth);
+
+test("everything is there, in light and dark, wide and narrow", async (t) => {
+  const server = await start(t);
+  await server.json(["task", "new", "something"]);
+  for (const look of [{}, { dark: true }, { width: 360 }, { dark: true, width: 360 }]) {
+    const name = `${look.dark ? "dark" : "light"}-${look.width ?? "wide"}`;
+    const page = await open(t, server, { path: "/health", ...look });
+    for (const each of ["Agents", "Ledger", "Scheduler", "Store and version", "Refused messages", "Checks"]) await page.getByRole("heading", { name: each, exact: true }).waitFor();
+    await part(page, "Scheduler").getByText("hands out tasks").waitFor();
+    await page.getByText("None was refused.").waitFor();
+    assert.deepEqual(await axe(page), [], name);
+    assert.equal(await isWithin(page), true, name);
+    await shot(page, `health-${name}`);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
+test("it loads, breaks, and comes back", async (t) => {
+  const server = await start(t);
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  let isRefused = true;
+  const page = await open(t, server, {
+    path: "/health",
+    before: (fresh) => fresh.route("**/v1/status", async (route) => {
+      await held;
+      if (!isRefused) return route.continue();
+      return route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ type: "urn:baton:error:X000", title: "it broke", status: 500, code: "X000", hint: "baton doctor" }) });
+    }),
+  });
+  await page.getByText("Loading how Baton is…").waitFor();
+  release();
+  const alert = page.getByRole("alert");
+  for (const word of ["cannot be shown", "it broke", "X000", "baton doctor"]) await alert.getByText(word).waitFor();
+  isRefused = false;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("heading", { name: "Agents", exact: true }).waitFor();
+  // The server goes and comes back: what is shown stays, is said to be old, and is new again by itself.
+  await server.stop();
+  await page.getByText(/^\W*as of .* ago$/).waitFor({ timeout: 40_000 });
+  await page.getByRole("heading", { name: "Agents", exact: true }).waitFor();
+  await server.serve();
+  await page.getByText(/^\W*as of .* ago$/).waitFor({ state: "detached", timeout: 40_000 });
+  assert.deepEqual(page.problems, []);
+});
+
+test("a message that is refused is counted, by its reason", async (t) => {
+  const server = await start(t);
+  const page = await open(t, server, { path: "/health" });
+  await page.getByText("None was refused.").waitFor();
+  const headers = { authorization: `Bearer ${server.token}`, "content-type": "application/json" };
+  const answer = await fetch(new URL("/v1/messages", server.url), { method: "POST", headers, body: '{"no":1}' });
+  assert.equal(answer.status, 422);
+  const refused = part(page, "Refused messages").getByRole("row").filter({ hasText: "invalid_envelope" });
+  await refused.getByRole("cell", { name: "1", exact: true }).waitFor();
+});
+
+test("the ledger is verified from the page, and what does not hold is red", async (t) => {
+  const server = await start(t);
+  const { trace } = await server.json(["trace", "new"]);
+  await server.baton(["trace", "append", trace, "--agent", "me"], { input: '{"type":"note","payload":{"said":"the truth"}}' });
+  const page = await open(t, server, { path: "/health" });
+  const ledger = part(page, "Ledger");
+  await ledger.getByRole("button", { name: "Verify now" }).click();
+  await ledger.getByRole("status", { name: "Verdict" }).getByText("Passed with warnings").waitFor();
+  await ledger.getByText("last verified").waitFor();
+  const events = join(server.dir, ".baton/events");
+  const segment = join(events, readdirSync(events).filter((name) => name.endsWith(".jsonl")).sort().at(-1));
+  writeFileSync(segment, readFileSync(segment, "utf8").replace("the truth", "an untrue"));
+  await page.keyboard.press("v");
+  await ledger.getByRole("status", { name: "Verdict" }).getByText("HASH_MISMATCH").waitFor();
+  await page.getByText("Not safe to walk away").waitFor();
+  await page.getByText("The ledger was verified and does not hold.").waitFor();
+  assert.deepEqual(await axe(page), []);
+  await shot(page, "health-broken");
+});
+
+test("an agent that is not installed is red, and says what to do", async (t) => {
+  const server = await start(t, { config: '[agents.gone]\nharness = "acp"\ncommand = ["no-such-agent-program"]\n' });
+  const page = await open(t, server, { path: "/health" });
+  const agent = part(page, "Agents").first().getByRole("row").filter({ hasText: "no-such-agent-program" });
+  await agent.getByText("not installed").waitFor();
+  await agent.getByRole("button", { name: "Copy: baton agent check gone" }).click();
+  await page.getByRole("log").getByText("baton agent check gone").waitFor();
+  await page.getByText("Not safe to walk away").waitFor();
+  await page.getByRole("status", { name: "In short" }).getByText("Agent gone is not installed").waitFor();
+  assert.deepEqual(await axe(page), []);
+  await shot(page, "health-agent");
+  assert.deepEqual(page.problems, []);
+});

@@ -1,0 +1,443 @@
+// The list of sessions and the screen of one, with real agents: the mock, a command that talks, and a model that calls a tool.
+import assert from "node:assert/strict";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { axe, open, shot, start, test, until } from "./support.mjs";
+
+/** Starts a session and opens its screen. */
+async function opened(t, server, { agent = "mock", ...options } = {}) {
+  const { id } = await server.api("POST", "/v1/sessions", { agent });
+  const page = await open(t, server, { path: `/sessions/${id}`, ...options });
+  await page.locator("#composer").waitFor();
+  return { id, page };
+}
+
+async function say(page, text) {
+  await until("it takes input", async () => (await page.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
+  const prompts = page.locator(".transcript .turn > .is-user");
+  const before = await prompts.count();
+  await page.fill("#composer", text);
+  await page.press("#composer", "Control+Enter");
+  await until("its turn begins", async () => (await prompts.count()) > before);
+}
+
+const isReady = (page) => until("it is ready", async () => (await page.locator(".session-head .mark").first().textContent())?.includes("ready"));
+const words = (page) => page.locator(".transcript .said:not(.is-user)").allTextContents().then((all) => all.join(""));
+
+test("the list is empty, then has what is started in it", async (t) => {
+  const server = await start(t);
+  const page = await open(t, server, { path: "/sessions" });
+  await page.getByText("No session yet").waitFor();
+  await page.keyboard.press("n");
+  await page.getByRole("dialog").getByLabel("Directory").fill("/nowhere/at/all");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await page.getByRole("dialog").getByLabel("Directory").fill("");
+  await page.getByRole("dialog").getByLabel("Agent").selectOption("mock");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.locator("#composer").waitFor();
+  await page.getByText("Nothing has been said yet").waitFor();
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await page.locator(".sessions a").filter({ hasText: "ready" }).waitFor();
+  // One that waits for a person comes first, and the page says that somebody is needed.
+  const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  await server.api("POST", "/v1/sessions", { agent: "mock" });
+  await server.api("POST", `/v1/sessions/${id}/input`, { text: "permission" });
+  await until("it is first", async () => (await page.locator(".sessions a").first().textContent()).includes("waits for you"));
+  await page.getByRole("button", { name: "1 needs you" }).waitFor();
+  await shot(page, "sessions");
+  assert.deepEqual(await axe(page), []);
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.locator(".pinned").waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
+test("a list or a session that cannot be had says why, and is there once it can", async (t) => {
+  const server = await start(t);
+  const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  const problem = { status: 500, contentType: "application/problem+json", body: JSON.stringify({ type: "urn:baton:error:U006", title: "the disk is gone", status: 500, code: "U006", hint: "baton doctor" }) };
+  let isBroken = true;
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  const page = await open(t, server, {
+    path: "/sessions",
+    isWaiting: false,
+    before: (page) => page.route(/\/v1\/sessions$/, async (route) => {
+      await held;
+      await (isBroken ? route.fulfill(problem) : route.continue());
+    }),
+  });
+  await page.getByText("Loading the sessions").waitFor();
+  release();
+  const broken = page.locator("main [role=alert]");
+  await broken.getByText("the disk is gone").waitFor();
+  assert.match(await broken.textContent(), /U006.*baton doctor/s);
+  isBroken = false;
+  await broken.getByRole("button", { name: "Try again" }).click();
+  await page.locator(".sessions a").waitFor();
+
+  // The same of one session; and one that there is not.
+  let isGone = true;
+  await page.route(/\/v1\/sessions\/.*\/events$/, (route) => (isGone ? route.fulfill(problem) : route.continue()));
+  await page.locator(".sessions a").click();
+  await broken.getByText("the disk is gone").waitFor();
+  isGone = false;
+  await broken.getByRole("button", { name: "Try again" }).click();
+  await page.locator("#composer").waitFor();
+  const missing = id.replace(/.{12}$/, "000000000000");
+  const other = await open(t, server, { path: `/sessions/${missing}` });
+  await other.locator("main [role=alert]").getByText("A001").waitFor();
+  assert.match(await other.locator("main [role=alert]").textContent(), /baton session ls/);
+});
+
+test("a session streams, asks, and is answered in the page", async (t) => {
+  const server = await start(t);
+  const { id, page } = await opened(t, server);
+  await say(page, "tool permission slow");
+  await page.locator(".pinned").getByText("run_command: make").waitFor();
+  assert.match(await page.locator(".pinned").textContent(), /is a no in/);
+  assert.match(await page.locator("#composer-why").textContent(), /at work/);
+  assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
+  await page.locator(".pinned").getByRole("button", { name: "Allow" }).click();
+  await page.locator(".pinned").waitFor({ state: "detached" });
+  await page.getByText("permission: once").waitFor();
+  await page.getByText("slow 2 ").waitFor();
+  assert.doesNotMatch(await words(page), /slow 20/, "it is shown while it is said");
+  await page.getByText("slow 20").waitFor();
+  await isReady(page);
+  assert.match(await page.locator(".turn .fold.is-call").nth(1).textContent(), /run_command.*make.*allowed by/s);
+  assert.match(await page.locator(".turn .is-user").textContent(), /tool permission slow/);
+  const row = page.locator(".turn .fold.is-call").first();
+  await row.locator("summary").click();
+  await row.getByText("Output").waitFor();
+  assert.match(await row.textContent(), /README\.md/);
+
+  // The strip and the transcript point at each other, by the mouse and by the keys.
+  const bar = page.locator(".state-strip .bar").first();
+  await bar.hover();
+  await until("the row is marked", async () => /is-marked/.test(await row.getAttribute("class")));
+  await row.locator("summary").hover();
+  await until("the bar is marked", async () => /is-marked/.test(await bar.getAttribute("class")));
+  await page.locator(".state-strip .bar[tabindex='0']").focus();
+  await page.keyboard.press("ArrowLeft");
+  await until("the bar before is marked", async () => /is-marked/.test(await bar.getAttribute("class")));
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement?.tagName), "SUMMARY");
+  await page.getByText("The same as a table").click();
+  await page.getByRole("cell", { name: "a prompt" }).waitFor();
+
+  // The first answer counts: a late one says so.
+  await say(page, "permission");
+  await page.locator(".pinned").waitFor();
+  await page.route(/\/permissions\//, async (route) => {
+    const [, request] = /permissions\/(.+)$/.exec(route.request().url());
+    await server.api("POST", `/v1/sessions/${id}/permissions/${request}`, { answer: "deny" });
+    await route.continue();
+  });
+  await page.locator("h1").click();
+  await page.keyboard.press("a");
+  await page.locator(".toast").getByText("Too late").waitFor();
+  await page.getByText("permission: no").waitFor();
+  await page.getByRole("tab", { name: "Facts" }).click();
+  await page.locator(".facts").getByText("totalTokens").waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
+test("a crash is shown within a second, with its code or signal and its last words", async (t) => {
+  const server = await start(t);
+  for (const [text, expected] of [["crash 3 120", ["exit code 3", "mock: crash line 1 of 120", "mock: crash line 120 of 120", "120 lines", "lines are left out"]], ["tool signal", ["SIGKILL", "last tool read_file"]]]) {
+    const { id, page } = await opened(t, server);
+    await say(page, text);
+    await page.locator(".ended").waitFor();
+    const seen = Date.now();
+    const { endedAt } = await server.api("GET", `/v1/sessions/${id}`);
+    assert.ok(seen - Date.parse(endedAt) < 1000, `shown after ${seen - Date.parse(endedAt)} ms`);
+    const ended = await page.locator(".ended").textContent();
+    assert.match(ended, /^✕ FailedThe agent's process went down by itself/);
+    for (const part of expected) assert.ok(ended.includes(part), `${part} in ${ended}`);
+    assert.equal(await page.locator("#composer").count(), 0);
+    // Whoever comes later sees the same end.
+    await page.reload();
+    await until("it is told again", async () => (await page.locator(".ended").textContent()).includes(expected[0]));
+    assert.match(await page.locator(".transcript").textContent(), /baton session show sess_.* --transcript/);
+    // And the conversation goes on in another one.
+    await page.getByRole("button", { name: "Go on with this conversation" }).click();
+    await page.locator("#composer").waitFor();
+    assert.ok(!page.url().endsWith(id));
+    assert.deepEqual(page.problems, []);
+  }
+});
+
+test("a session is stopped, by the button and by the key that asks", async (t) => {
+  const server = await start(t);
+  const { page } = await opened(t, server);
+  await say(page, "hang");
+  await until("it works", async () => (await page.locator(".session-head .mark").first().textContent()).includes("working"));
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".ended").getByText("Ended by Baton").waitFor();
+  const { page: other } = await opened(t, server);
+  await other.keyboard.press("s");
+  await other.getByRole("button", { name: "Let it run" }).click();
+  await other.keyboard.press("i");
+  assert.equal(await other.evaluate(() => document.activeElement?.id), "composer");
+  await other.keyboard.press("Escape");
+  await other.keyboard.press("s");
+  await other.getByRole("button", { name: "Stop it" }).click();
+  await other.locator(".ended").waitFor();
+});
+
+test("one that does not want to end is seen while it is stopped", async (t) => {
+  const server = await start(t, {
+    prepare: ({ dir }) => {
+      writeFileSync(join(dir, "stubborn.sh"), "trap '' TERM\necho here\nwhile :; do sleep 0.1; done\n");
+      appendFileSync(join(dir, ".baton/baton.toml"), '\n[agents.stubborn]\nharness = "exec"\nprofile = "plain"\ncommand = ["sh", "stubborn.sh"]\n');
+    },
+  });
+  const { page } = await opened(t, server, { agent: "stubborn" });
+  await say(page, "go");
+  await page.locator(".transcript").getByText("here").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".stopping").getByText("SIGKILL").waitFor();
+  await shot(page, "session-stopping");
+  await page.locator(".ended").getByText("Ended by Baton").waitFor();
+});
+
+test("a hook that failed is tried again", async (t) => {
+  const hooks = { hooks: [{ name: "check", command: ["sh", "-c", "echo looked; test -e ok.flag"] }] };
+  const server = await start(t, { prepare: ({ dir }) => writeFileSync(join(dir, ".baton/hooks.json"), JSON.stringify(hooks)) });
+  const { page } = await opened(t, server);
+  await say(page, "write");
+  await page.locator(".again").getByText("hook failed").waitFor();
+  await page.getByRole("tab", { name: "Hooks" }).click();
+  assert.match(await page.locator(".run-list").textContent(), /check.*failed.*exit 1.*looked/s);
+  writeFileSync(join(server.dir, "ok.flag"), "");
+  await page.locator(".run-list").getByRole("button", { name: "Retry" }).click();
+  await page.locator(".run-list").getByText("attempt 2").waitFor();
+  await page.locator(".again").waitFor({ state: "detached" });
+  assert.ok((await page.locator(".state-strip .retry").count()) > 0, "the retry is marked");
+  assert.deepEqual(page.problems, []);
+});
+
+/** A model that calls `bash` once, and says that it is done. */
+async function model(t) {
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (text) => (body += text));
+    request.on("end", () => {
+      const hasRun = JSON.parse(body).messages.some((message) => message.role === "tool");
+      const call = { index: 0, id: "call_1", type: "function", function: { name: "bash", arguments: JSON.stringify({ command: "test -e ok.flag || sleep 60" }) } };
+      const delta = hasRun ? { content: "all is done" } : { tool_calls: [call] };
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (const choice of [{ delta }, { delta: {}, finish_reason: hasRun ? "stop" : "tool_calls" }]) {
+        response.write(`data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", choices: [{ index: 0, ...choice }] })}\n\n`);
+      }
+      response.end("data: [DONE]\n\n");
+    });
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}/v1`;
+}
+
+test("a tool that could not be run to its end is tried again", async (t) => {
+  const base = await model(t);
+  const config = `[agents.model]\nharness = "llm"\napi = "openai"\nmodel = "fake"\nbase_url = "${base}"\n`;
+  const server = await start(t, { config, env: { BATON_SESSION_TOOL_TIMEOUT: "300ms" } });
+  const { page } = await opened(t, server, { agent: "model" });
+  await say(page, "do it");
+  await page.locator(".again").getByText("tool failed").waitFor();
+  await page.locator(".run-list").getByText("attempt 2").waitFor();
+  await isReady(page);
+  writeFileSync(join(server.dir, "ok.flag"), "");
+  await page.locator(".again").getByRole("button", { name: "Try it again" }).click();
+  await page.locator(".transcript").getByText("all is done").waitFor();
+  assert.match(await page.locator(".turn .fold.is-call").first().textContent(), /bash.*attempt 3.*done/s);
+  assert.deepEqual(page.problems, []);
+});
+
+test("a server that is killed and comes back: nothing is lost, nothing is there twice", async (t) => {
+  const server = await start(t);
+  const { id, page } = await opened(t, server);
+  await say(page, "tool slow");
+  await page.getByText("slow 20").waitFor();
+  await isReady(page);
+  await say(page, "echo the second turn");
+  await page.locator(".turn").nth(1).getByText("second turn").last().waitFor();
+  await isReady(page);
+  const before = await words(page);
+  await server.kill();
+  await page.locator(".session-head").getByText("not connected").waitFor();
+  assert.match(await page.locator("#composer-why").textContent(), /connection is gone/);
+  await server.serve();
+  await page.locator(".ended").getByText("Ended by Baton").waitFor();
+  const told = (await server.baton(["session", "show", id, "--transcript", "--json"])).trim().split("\n").map((line) => JSON.parse(line));
+  const said = told.filter((piece) => piece.kind === "text").map((piece) => piece.text).join("");
+  assert.equal(await words(page), before);
+  assert.equal(before.replaceAll(/\s+/g, " ").trim(), said.replaceAll(/\s+/g, " ").trim());
+  assert.equal(await page.locator(".turn").count(), 2);
+  assert.equal(await page.locator(".turn .fold.is-call").count(), 1);
+  // The page goes on with the new server, without having been loaded again.
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await page.locator(".sessions a").filter({ hasText: "ended with Baton" }).waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
+const HOSTILE = [
+  "<script>window.hacked = 1</script>", "<img src=x onerror=\"window.hacked = 1\">", "[a link](javascript:window.hacked=1)", "\u001b[31mred\u001b[0m \u001b]0;title\u0007",
+  "safe\u202egnp.exe", "zero\u200bwidth", "\u0000\u0007bell",
+];
+
+/** An agent that says what it is told to: so many lines at a time, or something bad. */
+const TALK = `
+import { readFileSync } from "node:fs";
+const [word, rate, count] = readFileSync(0, "utf8").trim().split(/\\s+/);
+const out = (text) => new Promise((done) => process.stdout.write(text, done));
+if (word === "hostile") await out(${JSON.stringify(HOSTILE.join("\n"))} + "\\n" + "x".repeat(5_000_000) + " end of the line\\nafterwards\\n");
+if (word === "rate") {
+  let said = 0;
+  const began = Date.now();
+  while (said < Number(count)) {
+    const due = Math.min(Number(count), Math.floor(((Date.now() - began) * Number(rate)) / 1000));
+    let text = "";
+    while (said < due) text += "line " + (said += 1) + " of what is said, with a few words more to read\\n";
+    if (text) await out(text);
+    await new Promise((later) => setTimeout(later, 10));
+  }
+}
+`;
+const talking = ({ dir }) => {
+  writeFileSync(join(dir, "talk.mjs"), TALK);
+  appendFileSync(join(dir, ".baton/baton.toml"), `\n[agents.talker]\nharness = "exec"\nprofile = "plain"\ncommand = ["${process.execPath}", "talk.mjs"]\n`);
+};
+
+test("what is hostile is shown as text and does nothing", async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server, { agent: "talker", width: 900 });
+  await say(page, "hostile");
+  await page.locator(".transcript").getByText("afterwards").waitFor();
+  await isReady(page);
+  const check = async () => {
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.equal(await page.locator(".transcript script, .transcript img, .transcript a[href^='javascript']").count(), 0);
+    const text = await words(page);
+    assert.ok(!/[\u0000-\u0008\u001b\u200b\u202e]/.test(text), "no character that acts");
+    return text;
+  };
+  assert.ok((await check()).includes(`${"x".repeat(1000)} end of the line\nafterwards`));
+  await page.locator(".left-out").getByText("Earlier output is left out").waitFor();
+  const wide = await page.evaluate(() => [document.querySelector(".transcript"), document.documentElement].some((box) => box.scrollWidth > box.clientWidth + 1));
+  assert.ok(!wide, "the long line is broken");
+
+  // Without the long line everything is still there.
+  const { page: other } = await opened(t, server, { agent: "mock" });
+  await say(other, `echo ${HOSTILE.slice(0, 3).join(" ")} ${HOSTILE[4]}`);
+  await isReady(other);
+  const text = await words(other);
+  for (const part of ["<script>window.hacked", "onerror=", "javascript:window.hacked=1", "safe\\u202egnp.exe"]) assert.ok(text.includes(part), `${part} in ${text}`);
+  await other.getByRole("button", { name: "as it came" }).click();
+  await other.locator(".said.is-formatted").waitFor();
+  assert.equal(await other.locator(".transcript script, .transcript img, .transcript a").count(), 0);
+  assert.equal(await other.evaluate(() => window.hacked), undefined);
+  assert.deepEqual([...page.problems, ...other.problems], []);
+});
+
+/** Records how long the tasks of the page take: by the clock, and by what they take of a processor, which others that are busy do not change. */
+async function watchTasks(page) {
+  const devtools = await page.context().newCDPSession(page);
+  const events = [];
+  devtools.on("Tracing.dataCollected", ({ value }) => events.push(...value.filter(({ ph, name }) => ph === "X" && name === "RunTask")));
+  await devtools.send("Tracing.start", { categories: "disabled-by-default-devtools.timeline", transferMode: "ReportEvents" });
+  return async () => {
+    const complete = new Promise((done) => devtools.once("Tracing.tracingComplete", done));
+    await devtools.send("Tracing.end");
+    await complete;
+    assert.ok(events.some(({ tdur }) => tdur > 0), "tasks were seen");
+    return { clock: Math.max(...events.map(({ dur }) => dur)) / 1000, processor: Math.max(...events.map(({ tdur }) => tdur ?? 0)) / 1000 };
+  };
+}
+
+/** The numbers of the lines that are shown. */
+const numbers = async (page) => [...(await words(page)).matchAll(/line (\d+) of/g)].map(([, n]) => Number(n));
+
+test("a thousand events a second for ten seconds do not hold the page up", async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server, { agent: "talker" });
+  const ended = await watchTasks(page);
+  await say(page, "rate 1000 10000");
+  await page.locator(".transcript").getByText("line 3000 of").waitFor();
+  // Scrolled up it stays there, with a way back.
+  await page.locator(".transcript").hover();
+  await page.mouse.wheel(0, -3000);
+  const back = page.getByRole("button", { name: "Jump to live" });
+  await back.waitFor();
+  const top = await page.locator(".transcript").evaluate((box) => box.scrollTop);
+  await page.locator(".transcript").getByText("line 5000 of").waitFor({ state: "attached" });
+  assert.equal(await page.locator(".transcript").evaluate((box) => box.scrollTop), top);
+  await page.locator("h1").click();
+  await page.keyboard.press("End");
+  await back.waitFor({ state: "detached" });
+  await page.locator(".transcript").getByText("line 10000 of").waitFor();
+  await isReady(page);
+  const { clock, processor } = await ended();
+  t.diagnostic(`longest task: ${Math.round(processor)} ms of a processor, ${Math.round(clock)} ms by the clock`);
+  assert.ok(processor <= 100, `the longest task took ${processor} ms`);
+  assert.deepEqual(await numbers(page), Array.from({ length: 10_000 }, (_, n) => n + 1), "every line is there, once and in its place");
+});
+
+test("a hundred thousand events leave the memory as it was", { timeout: 180_000 }, async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server, { agent: "talker" });
+  const devtools = await page.context().newCDPSession(page);
+  const heap = async () => {
+    await devtools.send("HeapProfiler.collectGarbage");
+    return (await devtools.send("Runtime.getHeapUsage")).usedSize / 1e6;
+  };
+  // First as much as it ever keeps; then four times that again.
+  await say(page, "rate 4000 25000");
+  await page.locator(".transcript").getByText("line 25000 of").waitFor({ timeout: 60_000 });
+  await isReady(page);
+  const first = await heap();
+  await say(page, "rate 4000 75000");
+  await page.locator(".transcript").getByText("line 75000 of").waitFor({ timeout: 90_000 });
+  await isReady(page);
+  const second = await heap();
+  t.diagnostic(`heap: ${first.toFixed(1)} MB after 25,000 events, ${second.toFixed(1)} MB after 100,000`);
+  assert.ok(second < first + 5, `${first} MB became ${second} MB`);
+  assert.ok((await words(page)).length < 1_100_000);
+  const told = await numbers(page);
+  const missing = told.slice(1).filter((n, at) => n !== told[at] + 1).length;
+  t.diagnostic(`${told.length} lines are shown, with ${missing} gaps between them`);
+  await page.locator(".left-out").getByText("Earlier output is left out").waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
+test("it can be used in light, in dark, and on a telephone", async (t) => {
+  const hooks = { hooks: [{ name: "check", command: ["false"], failure_policy: { type: "warn_continue" } }] };
+  const server = await start(t, { prepare: ({ dir }) => writeFileSync(join(dir, ".baton/hooks.json"), JSON.stringify(hooks)) });
+  for (const [name, look] of [["light", {}], ["dark", { dark: true }], ["360", { width: 360, height: 740 }]]) {
+    const { page } = await opened(t, server, look);
+    await say(page, "tool write plan echo hello there");
+    await isReady(page);
+    await say(page, "permission");
+    await page.locator(".pinned").waitFor();
+    for (const tab of ["Hooks", "Facts", "Stderr", "Raw", "Tools"]) {
+      await page.getByRole("tab", { name: tab }).click();
+      assert.deepEqual(await axe(page), [], `${name} ${tab}`);
+    }
+    const isTooWide = await page.evaluate(() => [document.documentElement, document.querySelector("main")].some((box) => box.scrollWidth > box.clientWidth));
+    assert.ok(!isTooWide, `${name}: nothing is wider than the screen`);
+    await page.locator(".pinned").scrollIntoViewIfNeeded();
+    await shot(page, `session-${name}`);
+    await page.locator(".pinned").getByRole("button", { name: "Deny" }).click();
+    await isReady(page);
+    await say(page, "crash 3 120");
+    await page.locator(".ended").waitFor();
+    assert.deepEqual(await axe(page), [], `${name} ended`);
+    await shot(page, `session-ended-${name}`);
+    assert.deepEqual(page.problems, []);
+  }
+});

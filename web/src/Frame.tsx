@@ -1,0 +1,142 @@
+// What stands around every screen: the rail, what needs a person, how the connection is, the keys, and what was said.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { go, place } from "./router.js";
+import { Dialog } from "./parts/Dialog.js";
+import { Time } from "./parts/Time.js";
+import { span } from "./state/format.js";
+import { keys, useKeys } from "./state/keys.js";
+import type { Need } from "./state/needs.js";
+import { dismiss, link, needs, now, toasts } from "./state/store.js";
+import { oneLine } from "./state/text.js";
+import { nextTheme, theme } from "./state/theme.js";
+
+/** The screens, each with its sign as the strokes of a drawing of 16 by 16. */
+const RAIL = [
+  { path: "/", name: "Board", sign: "M2 3h3v10H2zM6.5 3h3v6h-3zM11 3h3v8h-3z", key: "g b", screens: ["board", "task"] },
+  { path: "/sessions", name: "Sessions", sign: "M2 4h12v8H2zM4.5 6.5l2 1.5-2 1.5M8 10h3", key: "g s", screens: ["sessions", "session"] },
+  { path: "/traces", name: "Traces", sign: "M6 2.5h4v4H6zM6 9.5h4v4H6zM8 6.5v3", key: "g t", screens: ["traces", "trace"] },
+  { path: "/health", name: "Health", sign: "M1.5 8h3l2-4.5 3 9 2-4.5h3", key: "g h", screens: ["health"] },
+];
+
+export function Frame({ children }: { children: ComponentChildren }) {
+  const [isHelp, setHelp] = useState(false);
+  const [isNeeds, setNeeds] = useState(false);
+  useKeys("Everywhere", [
+    ...RAIL.map((item) => ({ keys: item.key, does: `go to ${item.name.toLowerCase()}`, run: () => go(item.path) })),
+    { keys: "!", does: "what needs a person", run: () => setNeeds(!isNeeds) },
+    { keys: "?", does: "these keys", run: () => setHelp(true) },
+    { keys: "Escape", does: "back", run: () => { if (isNeeds) setNeeds(false); else if (place.value.screen !== "board") history.back(); } },
+  ]);
+  useNotices();
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>To the content</a>
+      <nav class="rail" aria-label="Screens">
+        {RAIL.map((item) => (
+          <a key={item.path} href={item.path} aria-current={item.screens.includes(place.value.screen) ? "page" : undefined} title={`${item.name} (${item.key})`}>
+            <svg class="sign" viewBox="0 0 16 16" aria-hidden="true"><path d={item.sign} /></svg><span>{item.name}</span>
+          </a>
+        ))}
+      </nav>
+      <header class="strip">
+        <strong class="brand">Baton</strong>
+        <LinkDot />
+        <span class="grows" />
+        <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
+          {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
+        </button>
+        <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
+        <button type="button" class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
+      </header>
+      {isNeeds ? <Needs onClose={() => setNeeds(false)} /> : null}
+      <main id="main" tabIndex={-1}>{children}</main>
+      <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
+        {toasts.value.map((toast) => (
+          <p key={toast.id} class={`toast is-${toast.kind}`}>
+            <span>{toast.text}</span>
+            <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(toast.id)}>×</button>
+          </p>
+        ))}
+      </div>
+      {isHelp ? <Help onClose={() => setHelp(false)} /> : null}
+    </div>
+  );
+}
+
+/** Whether what is shown is how things are. */
+function LinkDot() {
+  const state = link.value;
+  const [name, text] = state.kind === "live" ? ["good", "live"]
+    : state.kind === "connecting" ? ["off", "connecting"]
+      : state.kind === "denied" ? ["bad", "no access"]
+        : ["bad", "offline: trying again"];
+  return (
+    <span class={`link is-${name}`} title={state.kind === "waiting" ? state.reason : ""}>
+      <span class="dot" aria-hidden="true" /><span role="status">{text}</span>
+      {state.kind === "waiting" ? <span aria-hidden="true">for {span(now.value - state.since)}</span> : null}
+    </span>
+  );
+}
+
+const KINDS: { readonly [kind in Need["kind"]]: string } = {
+  permission: "Permission", question: "Question", review: "Review", blocked: "Blocked", deadletter: "Given up",
+};
+
+function Needs({ onClose }: { onClose: () => void }) {
+  const all = needs.value;
+  const canAsk = typeof Notification !== "undefined" && Notification.permission === "default";
+  return (
+    <section class="needs" aria-label="What needs you">
+      {all.length === 0 ? <p class="dim">Nothing waits for a person.</p> : (
+        <ul>
+          {all.slice(0, 200).map((need) => (
+            <li key={need.key}>
+              <a href={need.path} onClick={onClose}>
+                <span class={`mark is-${need.kind === "deadletter" || need.kind === "blocked" ? "bad" : "warn"}`}>{KINDS[need.kind]}</span>
+                <span class="needs-title"><bdi>{oneLine(need.title)}</bdi></span>
+                <span class="dim needs-detail"><bdi>{oneLine(need.detail)}</bdi></span>
+                <span class="dim"><Time at={need.since} /></span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      {all.length > 200 ? <p class="dim">and {all.length - 200} more</p> : null}
+      {canAsk ? <button type="button" onClick={() => void Notification.requestPermission()}>Tell me on the desktop</button> : null}
+    </section>
+  );
+}
+
+/** The count in the title, and a notice on the desktop for what is new, where that is allowed. */
+function useNotices(): void {
+  const [known] = useState(() => ({ keys: undefined as Set<string> | undefined }));
+  const all = needs.value;
+  const screen = place.value.screen;
+  useEffect(() => {
+    const name = `${screen[0]?.toUpperCase()}${screen.slice(1)} · Baton`;
+    document.title = all.length > 0 ? `(${all.length}) ${name}` : name;
+    const fresh = known.keys ? all.filter((need) => !known.keys?.has(need.key)) : [];
+    known.keys = new Set(all.map((need) => need.key));
+    if (fresh.length === 0 || typeof Notification === "undefined" || Notification.permission !== "granted" || !document.hidden) return;
+    const first = fresh[0];
+    if (!first) return;
+    const title = fresh.length === 1 ? `${KINDS[first.kind]}: ${oneLine(first.title, 80)}` : `${fresh.length} things need you`;
+    const notice = new Notification(title, { body: oneLine(first.detail, 120), tag: "baton" });
+    notice.onclick = () => { window.focus(); go(first.path); };
+  }, [all, screen]);
+}
+
+function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      {keys.value.map((entry) => (
+        <section key={entry.group}>
+          <h3>{entry.group}</h3>
+          <dl class="keys">{entry.keys.map((key) => <div key={key.keys}><dt><kbd>{key.keys}</kbd></dt><dd>{key.does}</dd></div>)}</dl>
+        </section>
+      ))}
+    </Dialog>
+  );
+}

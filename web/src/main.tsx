@@ -1,0 +1,58 @@
+// The page begins here: the connection, the keys, the frame, and the screen that the address names.
+
+import { render } from "preact";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import { Frame } from "./Frame.js";
+import { Gate } from "./Gate.js";
+import { place, startRouter } from "./router.js";
+import { Board } from "./screens/board/Board.js";
+import { HealthScreen } from "./screens/health/Health.js";
+import { SessionScreen } from "./screens/session/Session.js";
+import { SessionsScreen } from "./screens/session/Sessions.js";
+import { TaskScreen } from "./screens/task/Task.js";
+import { TraceScreen } from "./screens/trace/Trace.js";
+import { TracesScreen } from "./screens/trace/Traces.js";
+import { Empty } from "./parts/States.js";
+import { startKeys } from "./state/keys.js";
+import { startLive } from "./state/live.js";
+import { link } from "./state/store.js";
+import { startTheme } from "./state/theme.js";
+
+function Screen() {
+  const here = place.value;
+  switch (here.screen) {
+    case "board":
+      return <Board />;
+    case "task":
+      return <TaskScreen key={here.id} id={here.id} tab={here.tab} />;
+    case "sessions":
+      return <SessionsScreen />;
+    case "session":
+      return <SessionScreen key={here.id} id={here.id} />;
+    case "traces":
+      return <TracesScreen />;
+    case "trace":
+      return <TraceScreen key={here.id} id={here.id} event={here.event} />;
+    case "health":
+      return <HealthScreen />;
+    case "nowhere":
+      return <Empty title="There is nothing here"><p><a href="/">To the board</a></p></Empty>;
+  }
+}
+
+function Page() {
+  const state = link.value;
+  if (state.kind === "denied") return <Gate reason={state.reason} />;
+  return <Frame><Screen /></Frame>;
+}
+
+startTheme();
+startRouter();
+startKeys();
+startLive();
+const root = document.getElementById("app");
+if (root) {
+  root.replaceChildren();
+  render(<Page />, root);
+}

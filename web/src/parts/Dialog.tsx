@@ -1,0 +1,22 @@
+// A dialog over the page: the browser's own, with the focus inside and Escape to leave.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    dialog?.querySelector<HTMLElement>("[autofocus]")?.focus();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={element} aria-label={title} onClose={onClose} onClick={(event) => { if (event.target === element.current) onClose(); }}>
+      <div class="dialog">
+        <header><h2>{title}</h2><button type="button" class="quiet" aria-label="Close" onClick={onClose}>×</button></header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,11 @@
+// A moment as seen from now; exactly, on hover.
+
+import { ago } from "../state/format.js";
+import { now } from "../state/store.js";
+
+export function Time({ at }: { at: number | string | undefined }) {
+  const ms = typeof at === "string" ? Date.parse(at) : at;
+  if (ms === undefined || Number.isNaN(ms)) return <span>–</span>;
+  const exact = new Date(ms).toISOString();
+  return <time dateTime={exact} title={exact}>{ago(ms, now.value)}</time>;
+}

@@ -1,0 +1,100 @@
+// How Baton is: asked every few seconds as long as somebody looks.
+
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { fetched, inWords } from "../../state/failure.js";
+import { client } from "../../state/live.js";
+import { tell, type Fetched } from "../../state/store.js";
+import type { Report } from "../trace/record.js";
+
+export interface AgentStatus {
+  name: string;
+  harness: string;
+  command?: string;
+  installed: boolean;
+  detail?: string;
+  sessions: number;
+  maxSessions?: number;
+  lastStartAt?: string;
+  failures?: number;
+}
+
+export interface DoctorCheck {
+  check: string;
+  status: string;
+  detail: string;
+  /** A command that mends it, one that says more, or what only a person can do. */
+  fix?: string;
+  see?: string;
+  advice?: string;
+  code?: string;
+}
+
+/** What `GET /v1/status` gives. */
+export interface Status {
+  version: string;
+  startedAt: string;
+  now: string;
+  origin: string;
+  agents: AgentStatus[];
+  scheduler: {
+    isDispatching: boolean;
+    pollMs: number;
+    lastAt?: string;
+    running: number;
+    maxConcurrent: number;
+    ready: number;
+    oldestReadyAt?: string;
+    leases: { taskId: string; agent: string; expiresAt: string }[];
+  };
+  store: { kind: string; bytes?: number; freeBytes?: number };
+  ledger: { size: number; root?: string; head?: string; key?: string; lastVerified?: { at: string; verdict: Report["verdict"]; events: number } };
+  refused: { reason: string; count: number }[];
+  checks: DoctorCheck[];
+}
+
+const EVERY_MS = 5000;
+
+export const status = signal<Fetched<Status>>({ kind: "loading" });
+/** When it was last answered, and why not since. */
+export const answeredAt = signal(0);
+export const report = signal<{ report: Report; at: number } | undefined>(undefined);
+export const isVerifying = signal(false);
+
+let isAsking = false;
+
+export async function load(): Promise<void> {
+  if (isAsking) return;
+  isAsking = true;
+  const came = await fetched(client.getStatus() as Promise<Status>);
+  isAsking = false;
+  // What was shown stays while the server is away: how old it is stands beside it.
+  if (came.kind === "broken" && status.peek().kind === "ready") return;
+  if (came.kind === "ready") answeredAt.value = Date.now();
+  status.value = came;
+}
+
+/** Has the whole ledger verified. */
+export async function verify(): Promise<void> {
+  if (isVerifying.peek()) return;
+  isVerifying.value = true;
+  const came = await fetched(client.verifyLedger() as unknown as Promise<Report>);
+  isVerifying.value = false;
+  if (came.kind === "ready") report.value = { report: came.value, at: Date.now() };
+  else if (came.kind === "broken") tell("bad", `The ledger was not verified: ${inWords(came.error)}`);
+  await load();
+}
+
+/** Asks again and again as long as whoever uses this is shown, and the page is seen. */
+export function useStatus(): void {
+  useEffect(() => {
+    void load();
+    const timer = setInterval(() => { if (!document.hidden) void load(); }, EVERY_MS);
+    const seen = () => { if (!document.hidden) void load(); };
+    document.addEventListener("visibilitychange", seen);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, []);
+}

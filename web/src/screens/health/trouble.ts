@@ -1,0 +1,50 @@
+// What is wrong, in one list: each with what to do about it.
+
+import { oneLine } from "../../state/text.js";
+import type { DoctorCheck, Status } from "./state.js";
+
+export interface Trouble {
+  key: string;
+  kind: "bad" | "warn";
+  text: string;
+  /** A command that mends it, or tells more. */
+  command?: string;
+  /** A place in this page. */
+  path?: string;
+}
+
+/** Leases that end this soon are shown as such. */
+export const NEAR_MS = 60_000;
+/** Polls of the scheduler that may be missed. */
+const POLLS_MISSED = 10;
+const POLL_MS_LEAST = 1000;
+
+export const kindOf = (status: string): "good" | "warn" | "bad" | "off" =>
+  ["ok", "pass", "good"].includes(status) ? "good" : ["warn", "warning"].includes(status) ? "warn" : ["skipped", "off", "unknown"].includes(status) ? "off" : "bad";
+
+/** A command about a check: one that mends it, else one that says more. */
+export const commandOf = (check: DoctorCheck): string | undefined =>
+  check.fix ?? check.see ?? (check.code === undefined ? undefined : `baton explain ${check.code}`);
+
+export function troublesOf(status: Status): readonly Trouble[] {
+  const found: Trouble[] = [];
+  const add = (key: string, kind: Trouble["kind"], text: string, more: Pick<Trouble, "command" | "path"> = {}) => found.push({ key, kind, text, ...more });
+  for (const agent of status.agents) {
+    if (!agent.installed) add(`agent ${agent.name}`, "bad", `Agent ${oneLine(agent.name, 64)} is not installed${agent.detail ? `: ${oneLine(agent.detail)}` : ""}.`, { command: `baton agent check ${agent.name}` });
+    else if ((agent.failures ?? 0) > 0) add(`agent ${agent.name}`, "warn", `Agent ${oneLine(agent.name, 64)} failed ${agent.failures} times.`, { path: "/sessions" });
+  }
+  for (const check of status.checks) {
+    const kind = kindOf(check.status);
+    if (kind !== "bad" && kind !== "warn") continue;
+    const command = commandOf(check);
+    const advice = check.advice === undefined ? "" : ` ${oneLine(check.advice)}`;
+    add(`check ${check.check} ${check.detail}`, kind, `${oneLine(check.check, 64)}: ${oneLine(check.detail)}.${advice}`, command === undefined ? {} : { command });
+  }
+  const { lastVerified } = status.ledger;
+  if (lastVerified?.verdict === "fail") add("ledger", "bad", "The ledger was verified and does not hold.", { command: "baton verify" });
+  const { scheduler } = status;
+  const late = scheduler.lastAt === undefined ? 0 : Date.parse(status.now) - Date.parse(scheduler.lastAt);
+  if (!scheduler.isDispatching) add("scheduler", "warn", "No tasks are handed out: it was started with --no-dispatch, or ends.", { command: "baton serve" });
+  else if (late > POLLS_MISSED * Math.max(scheduler.pollMs, POLL_MS_LEAST)) add("scheduler", "bad", "The scheduler has not looked for tasks for a while.", { command: "baton doctor" });
+  return found.sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "bad" ? -1 : 1));
+}

@@ -1,0 +1,189 @@
+// One session, followed while its screen is shown; and what a person may do to it.
+
+import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import type { Session, SessionItem } from "@baton/sdk";
+import { useEffect, useState } from "preact/hooks";
+import { act, failureOf, fetched, inWords } from "../../state/failure.js";
+import { client } from "../../state/live.js";
+import { tell, type Failure, type Fetched } from "../../state/store.js";
+import { emptyBook, take, withPrompt, withSession, type Book } from "./book.js";
+
+/** How the stream of the session is. */
+export type Stream =
+  | { kind: "opening" }
+  | { kind: "live" }
+  | { kind: "waiting"; since: number; reason: string }
+  | { kind: "over" }
+  | { kind: "broken"; error: Failure };
+
+export interface SessionFile {
+  id: string;
+  book: ReadonlySignal<Book>;
+  session: ReadonlySignal<Fetched<Session>>;
+  stream: ReadonlySignal<Stream>;
+  /** The run that is pointed at, in the strip or in the transcript. */
+  marked: Signal<string | undefined>;
+  open(): void;
+  close(): void;
+  send(text: string): Promise<boolean>;
+  stop(): Promise<boolean>;
+  answer(permission: string, answer: string): Promise<void>;
+  retry(kind: "tool" | "hook", run: string): Promise<boolean>;
+}
+
+/** Items are taken for so long before the page may draw and hear its person. */
+const SLICE_MS = 12;
+/** The screen is drawn anew no more often than the browser draws, and in a tab that is not seen this often. */
+const HIDDEN_MS = 100;
+
+export function useSession(id: string): SessionFile {
+  const [file] = useState(() => openFile(id));
+  useEffect(() => {
+    file.open();
+    return () => file.close();
+  }, [file]);
+  return file;
+}
+
+function openFile(id: string): SessionFile {
+  const book = signal(emptyBook());
+  const session = signal<Fetched<Session>>({ kind: "loading" });
+  const stream = signal<Stream>({ kind: "opening" });
+  let known: Book = { ...emptyBook(), prompts: keptPrompts(id) };
+  let abort: AbortController | undefined;
+  let isAsked = false;
+
+  const publish = atFrames(() => { book.value = known; });
+  const look = async (): Promise<Session | undefined> => {
+    if (isAsked) return undefined;
+    isAsked = true;
+    const came = await fetched(client.getSession(id));
+    isAsked = false;
+    // What is known stays when it cannot be asked for again.
+    if (came.kind === "ready" || session.value.kind !== "ready") session.value = came as Fetched<Session>;
+    return came.kind === "ready" ? (came.value as Session) : undefined;
+  };
+
+  const one = async (item: SessionItem): Promise<void> => {
+    const state = known.view.state;
+    const { prompts } = known;
+    known = take(known, item);
+    if (known.prompts !== prompts) keepPrompts(id, known.prompts);
+    publish();
+    if (item.kind === "gap" && item.resumeFrom !== 0) {
+      const now = await look();
+      if (now) known = withSession(known, now, Date.now());
+    } else if (item.kind === "ended" || (known.view.state !== state && (known.view.state === "ready" || state === "starting"))) {
+      void look();
+    }
+  };
+
+  const follow = async (signal: AbortSignal): Promise<void> => {
+    let since = performance.now();
+    try {
+      const items = client.followSession(id, {
+        signal,
+        onStatus: (status) => {
+          if (status.type === "open") stream.value = { kind: "live" };
+          if (status.type !== "waiting") return;
+          const began = stream.value.kind === "waiting" ? stream.value.since : Date.now();
+          stream.value = { kind: "waiting", since: began, reason: status.reason };
+        },
+      });
+      for await (const item of items) {
+        await one(item);
+        if (performance.now() - since > SLICE_MS) {
+          await turn();
+          since = performance.now();
+        }
+      }
+      stream.value = { kind: "over" };
+    } catch (error) {
+      if (!signal.aborted) stream.value = { kind: "broken", error: failureOf(error) };
+    }
+  };
+
+  const open = (): void => {
+    abort?.abort();
+    abort = new AbortController();
+    known = { ...emptyBook(), prompts: known.prompts };
+    book.value = known;
+    stream.value = { kind: "opening" };
+    void look();
+    void follow(abort.signal);
+  };
+
+  const send = async (text: string): Promise<boolean> => {
+    known = withPrompt(known, text);
+    const came = await fetched(client.sendInput(id, { text }));
+    if (came.kind === "ready") return true;
+    known = withPrompt(known, undefined);
+    tell("bad", inWords(came.error));
+    return false;
+  };
+
+  const answer = async (permission: string, given: string): Promise<void> => {
+    const asked = known.view.pendingPermissions.find((other) => other.id === permission);
+    const came = await fetched(client.answerPermission(id, permission, { answer: given }));
+    if (came.kind === "ready") return tell("ok", `${given === "allow" ? "Allowed" : given === "deny" ? "Denied" : "Answered"}: ${asked?.title ?? permission}`);
+    const isLate = came.error.code === "A008" || !known.view.pendingPermissions.some((other) => other.id === permission);
+    tell("bad", isLate ? `Too late: it was answered already, or ran out; the first answer counts. ${inWords(came.error)}` : inWords(came.error));
+  };
+
+  return {
+    id, book, session, stream, marked: signal(undefined), open, send, answer,
+    close: () => abort?.abort(),
+    stop: () => act(client.stopSession(id), "The session has ended."),
+    retry: (kind, run) => act(kind === "tool" ? client.retryTool(id, run) : client.retryHook(id, run), "It is tried again."),
+  };
+}
+
+/** What was written to a session is in its transcript, but not told: this tab remembers what was written in it. */
+const PROMPT_CHARS_MAX = 20_000;
+const promptsKey = (id: string): string => `prompts ${id}`;
+
+function keptPrompts(id: string): ReadonlyMap<string, string> {
+  try {
+    return new Map(JSON.parse(sessionStorage.getItem(promptsKey(id)) ?? "[]") as [string, string][]);
+  } catch {
+    return new Map();
+  }
+}
+
+function keepPrompts(id: string, prompts: ReadonlyMap<string, string>): void {
+  try {
+    sessionStorage.setItem(promptsKey(id), JSON.stringify([...prompts].map(([turn, text]) => [turn, text.slice(0, PROMPT_CHARS_MAX)])));
+  } catch {
+    // A browser that keeps nothing, or no more, shows the answers without the questions after a reload.
+  }
+}
+
+/** Lets everything else have its turn. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(undefined);
+  });
+}
+
+/** Does something once for each frame in which it was asked for; by the clock where there are no frames. */
+function atFrames(run: () => void): () => void {
+  let isAsked = false;
+  return () => {
+    if (isAsked) return;
+    isAsked = true;
+    const once = (): void => {
+      if (!isAsked) return;
+      isAsked = false;
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+      run();
+    };
+    const frame = requestAnimationFrame(once);
+    const timer = setTimeout(once, HIDDEN_MS);
+  };
+}

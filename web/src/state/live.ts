@@ -1,0 +1,156 @@
+// Keeps the page in step with the ledger: whatever an event is about is fetched again, a little later and together with what else changed.
+//
+// The stream says that something happened and what it was about; how things stand is always asked of the server, so that there is one way to know it. The
+// stream begins before anything is fetched, and goes on by itself after every break: nothing that happens in between is missed.
+
+import { Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
+import { failureOf } from "./failure.js";
+import { COLUMNS, ENDED } from "./model.js";
+import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading } from "./store.js";
+
+export const client = new Client();
+
+/** How long changes are gathered before they are fetched. */
+const GATHER_MS = 120;
+/** And how long is waited after what could not be fetched. */
+const AGAIN_MS = 2000;
+/** Tasks that are fetched by their ids at once, and tasks of a page. */
+const IDS_MAX = 100;
+const PAGE = 500;
+const FIRST_PAGE = 100;
+
+let dirtyTasks = new Set<string>();
+let isSessionsDirty = false;
+let timer: ReturnType<typeof setTimeout> | undefined;
+let isFlushing = false;
+
+/** Begins, once. */
+export function startLive(): void {
+  setInterval(() => { now.value = Date.now(); }, 1000);
+  void follow();
+}
+
+async function follow(): Promise<void> {
+  for (;;) {
+    try {
+      const head = await client.getCheckpoint();
+      position.value = head.size;
+      void loadTasks();
+      void loadSessions();
+      const stream = client.followEvents({ since: head.size }, {
+        onStatus: (status) => {
+          if (status.type === "live") {
+            link.value = { kind: "live" };
+            // What could not be loaded before is, now that there is somebody to ask.
+            if (tasksLoading.value.kind === "broken") void loadTasks();
+            if (sessionsLoading.value.kind === "broken") void loadSessions();
+          }
+          if (status.type === "waiting") {
+            const since = link.value.kind === "waiting" ? link.value.since : Date.now();
+            link.value = { kind: "waiting", since, reason: status.reason };
+          }
+        },
+      });
+      for await (const record of stream) take(record);
+    } catch (error) {
+      const failure = failureOf(error);
+      if (link.value.kind === "denied") return;
+      link.value = { kind: "waiting", since: Date.now(), reason: failure.title };
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+}
+
+/** Notes what an event is about. */
+function take(record: LedgerRecord): void {
+  position.value = record.pos;
+  if (record.task !== undefined) dirtyTasks.add(record.task);
+  if (record["session"] !== undefined || record.type.startsWith("session.")) isSessionsDirty = true;
+  if (record.trace !== undefined) noteGrowth(record.trace, record.seq);
+  schedule();
+}
+
+let growth = new Map<string, number>();
+
+function noteGrowth(trace: string, seq: number): void {
+  growth.set(trace, seq);
+  if (growth.size > 1000) growth = new Map([...growth].slice(-500));
+}
+
+function schedule(wait = GATHER_MS): void {
+  timer ??= setTimeout(() => {
+    timer = undefined;
+    void flush();
+  }, wait);
+}
+
+async function flush(): Promise<void> {
+  if (isFlushing) return schedule();
+  isFlushing = true;
+  const ids = [...dirtyTasks];
+  const isSessions = isSessionsDirty;
+  dirtyTasks = new Set();
+  isSessionsDirty = false;
+  grown.value = new Map(growth);
+  try {
+    for (let at = 0; at < ids.length; at += IDS_MAX) {
+      const page = await client.listTasks({ id: ids.slice(at, at + IDS_MAX), limit: IDS_MAX });
+      merge(page.tasks);
+    }
+    if (isSessions) await loadSessions();
+  } catch (error) {
+    failureOf(error);
+    // It is asked for again once there is somebody to ask.
+    ids.forEach((id) => dirtyTasks.add(id));
+    isSessionsDirty ||= isSessions;
+    schedule(AGAIN_MS);
+  } finally {
+    isFlushing = false;
+  }
+}
+
+/** Takes tasks in, unless what is known of them is newer. */
+export function merge(found: readonly Task[]): void {
+  if (found.length === 0) return;
+  const next = new Map(tasks.value);
+  for (const task of found) {
+    const known = next.get(task.id);
+    if (known === undefined || known.rev <= task.rev) next.set(task.id, task);
+  }
+  tasks.value = next;
+}
+
+/** What moves comes first, then everything else, page by page. */
+export async function loadTasks(): Promise<void> {
+  try {
+    const moving = COLUMNS.filter((status) => status !== "done" && status !== "backlog");
+    const [first, rest] = await Promise.all([
+      client.listTasks({ status: [...moving], limit: FIRST_PAGE }),
+      client.listTasks({ status: ["backlog", "done"], limit: FIRST_PAGE }),
+    ]);
+    merge([...first.tasks, ...rest.tasks]);
+    if (tasksLoading.value.kind !== "whole") tasksLoading.value = { kind: "partly" };
+    for (const [statuses, start] of [[moving, first.next], [["backlog", "done"], rest.next], [ENDED, ""]] as const) {
+      let cursor: string | undefined = start;
+      while (cursor !== undefined) {
+        const query = cursor === "" ? { limit: PAGE } : { limit: PAGE, cursor };
+        const page = await client.listTasks({ status: [...statuses], ...query });
+        merge(page.tasks);
+        cursor = page.next;
+      }
+    }
+    tasksLoading.value = { kind: "whole" };
+  } catch (error) {
+    tasksLoading.value = { kind: "broken", error: failureOf(error) };
+  }
+}
+
+export async function loadSessions(): Promise<void> {
+  try {
+    const found = await client.listSessions();
+    sessions.value = found.sessions as Session[];
+    sessionsLoading.value = { kind: "whole" };
+  } catch (error) {
+    sessionsLoading.value = { kind: "broken", error: failureOf(error) };
+  }
+}

@@ -1,0 +1,67 @@
+// What waits for a person, as one list: questions and permissions of sessions, reviews, what is blocked, what was given up.
+
+import type { Permission, Session, Task } from "@baton/sdk";
+import { sessionPath, taskPath, tracePath } from "../router.js";
+import { blockReason, cardOf } from "./model.js";
+
+export interface Need {
+  /** The same for as long as it is the same need. */
+  key: string;
+  kind: "permission" | "question" | "review" | "blocked" | "deadletter";
+  title: string;
+  detail: string;
+  path: string;
+  since: number;
+}
+
+const ORDER: readonly Need["kind"][] = ["question", "permission", "review", "blocked", "deadletter"];
+
+/** Blocks that end by themselves: nobody has to do anything. */
+const OWN_END = "dependencies";
+
+export function needsOf(tasks: Iterable<Task>, sessions: readonly Session[]): readonly Need[] {
+  const needs: Need[] = [];
+  for (const session of sessions) {
+    if (session.terminationInfo) continue;
+    for (const asked of session.pendingPermissions ?? []) needs.push(ofPermission(session, asked));
+  }
+  for (const task of tasks) {
+    const need = ofTask(task);
+    if (need) needs.push(need);
+  }
+  return needs.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || a.since - b.since || (a.key < b.key ? -1 : 1));
+}
+
+function ofPermission(session: Session, asked: Permission): Need {
+  return {
+    key: `${session.id} ${asked.id}`,
+    kind: asked.kind === "question" ? "question" : "permission",
+    title: asked.title,
+    detail: session.agent,
+    path: sessionPath(session.id),
+    since: asked.requestedAtMs,
+  };
+}
+
+function ofTask(task: Task): Need | undefined {
+  const { asks, guard, run } = cardOf(task);
+  if (asks !== undefined && guard !== undefined) {
+    const detail = `${asks} of its guarded run waits for your review`;
+    return { key: `${task.id} ${asks}`, kind: "review", title: task.title, detail, path: tracePath(guard), since: Date.parse(run?.startedAt ?? "") || 0 };
+  }
+  const at = Date.parse(String(task["lastTransitionAt"] ?? task.updatedAt ?? ""));
+  const base = { title: task.title, path: taskPath(task.id), since: Number.isNaN(at) ? 0 : at, key: `${task.id} ${task.status}` };
+  switch (task.status) {
+    case "review":
+      // What waits for CI waits for nobody.
+      return task.phase === "CI_PENDING" ? undefined : { ...base, kind: "review", detail: "waits for your review" };
+    case "blocked": {
+      const why = blockReason(task);
+      return why === OWN_END ? undefined : { ...base, kind: "blocked", detail: why ?? "blocked" };
+    }
+    case "deadletter":
+      return { ...base, kind: "deadletter", detail: `given up after ${task.attempts ?? 0} attempts` };
+    default:
+      return undefined;
+  }
+}
