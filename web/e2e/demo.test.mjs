@@ -12,7 +12,7 @@ test("the demo's story is on the page that it ends with", { timeout: 240_000 }, 
   const home = mkdtempSync(join(tmpdir(), "baton-demo-"));
   const page_dir = process.env["BATON_PAGE_DIR"];
   const env = { PATH: process.env["PATH"], HOME: home, TERM: "xterm", ...(page_dir ? { BATON_PAGE_DIR: resolve(page_dir) } : {}) };
-  const demo = spawn("script", ["-qefc", `${binary} demo`, "/dev/null"], { cwd: home, env, stdio: ["pipe", "pipe", "inherit"] });
+  const demo = spawn("script", ["-qefc", `exec ${binary} demo`, "/dev/null"], { cwd: home, env, stdio: ["pipe", "pipe", "inherit"] });
   t.after(() => {
     demo.kill("SIGKILL");
     rmSync(home, { recursive: true, force: true, maxRetries: 5 });

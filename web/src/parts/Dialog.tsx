@@ -12,7 +12,11 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     return () => dialog?.close();
   }, []);
   return (
-    <dialog ref={element} aria-label={title} onClose={onClose} onClick={(event) => { if (event.target === element.current) onClose(); }}>
+    <dialog ref={element} aria-label={title} onClose={onClose} onCancel={(event) => {
+      // It is gone when whoever opened it says so, and not a moment before: the next one may be opened by the next key.
+      event.preventDefault();
+      onClose();
+    }} onClick={(event) => { if (event.target === element.current) onClose(); }}>
       <div class="dialog">
         <header><h2>{title}</h2><button type="button" class="quiet" aria-label="Close" onClick={onClose}>×</button></header>
         {children}

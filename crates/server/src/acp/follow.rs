@@ -47,6 +47,8 @@ impl Follower {
         }
         let reader = &mut self.reader;
         let next = tokio::select! {
+            // What was said before the end is told before it.
+            biased;
             next = poll_fn(|cx| reader.poll_next(cx)) => Some(next),
             () = ended(&mut self.ending) => None,
             () = tokio::time::sleep_until(self.heard + HEARTBEAT) => {

@@ -76,6 +76,8 @@ impl Client {
         loop {
             let reader = &mut self.reader;
             tokio::select! {
+                // What was said before the end is told before it.
+                biased;
                 next = poll_fn(|cx| reader.poll_next(cx)) => {
                     if !self.pass(next).await? {
                         return Ok((close_code::NORMAL, "the agent was ended"));

@@ -294,6 +294,8 @@ impl Reader {
         let mut out = String::new();
         let (feed, position) = (&self.feed, self.position);
         let next = tokio::select! {
+            // What was said before the end is told before it.
+            biased;
             next = poll_fn(|cx| feed.poll_after(position, cx)) => next,
             () = ended(&mut self.ending) => {
                 self.is_over = true;

@@ -9,6 +9,7 @@ import { fetched } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import type { Fetched } from "../../state/store.js";
 import { oneLine, shown } from "../../state/text.js";
+import { Sign } from "./Sign.js";
 
 /** Lines that are drawn; more where it is asked for. */
 const LINES_DRAWN = 400;
@@ -60,6 +61,9 @@ function Spoken({ line }: { line: Line }) {
       return <p class="said is-status dim">asks: {oneLine(text("title"))}</p>;
     case "permission_resolved":
       return <p class="said is-status dim">answered: {oneLine(text("answer"))} by {oneLine(text("by"))}</p>;
+    case "session_error":
+    case "session_warning":
+      return <p class="said is-error"><Sign kind="bad">{oneLine(text("code"))}</Sign> <bdi>{oneLine(text("message"), 1000)}</bdi></p>;
     default: {
       const { at: _at, v: _v, kind, ...rest } = line;
       return (

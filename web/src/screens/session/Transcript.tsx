@@ -40,14 +40,17 @@ export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatt
         const element = event.currentTarget;
         isAtEnd.value = element.scrollTop + element.clientHeight >= element.scrollHeight - NEAR_PX;
       }}>
-        {isWordless(book) ? <Past id={file.id} /> : null}
-        <Before book={book} id={file.id} hidden={hidden} onMore={() => { isAtEnd.value = false; limit.value *= 2; }} />
-        {shown.length === 0 && stream.kind !== "opening" ? (
-          <Empty title="Nothing has been said yet"><p>Write what is to be done below.</p></Empty>
-        ) : null}
-        {shown.map(({ mark, turn, skip }) => (
-          <TurnBlock key={mark.streamId} mark={mark} turn={turn} skip={skip} isFormatted={isFormatted} marked={file.marked} />
-        ))}
+        {isWordless(book) ? <Past id={file.id} /> : (
+          <>
+            <Before book={book} id={file.id} hidden={hidden} onMore={() => { isAtEnd.value = false; limit.value *= 2; }} />
+            {shown.length === 0 && stream.kind !== "opening" ? (
+              <Empty title="Nothing has been said yet"><p>Write what is to be done below.</p></Empty>
+            ) : null}
+            {shown.map(({ mark, turn, skip }) => (
+              <TurnBlock key={mark.streamId} mark={mark} turn={turn} skip={skip} isFormatted={isFormatted} marked={file.marked} />
+            ))}
+          </>
+        )}
         <Working file={file} />
       </div>
       {isAtEnd.value ? null : <button type="button" class="to-live primary" onClick={toEnd}>↓ {book.view.isEnded ? "To the end" : "Jump to live"}</button>}
