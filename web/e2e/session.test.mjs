@@ -4,26 +4,7 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { axe, open, shot, start, test, until } from "./support.mjs";
-
-/** Starts a session and opens its screen. */
-async function opened(t, server, { agent = "mock", ...options } = {}) {
-  const { id } = await server.api("POST", "/v1/sessions", { agent });
-  const page = await open(t, server, { path: `/sessions/${id}`, ...options });
-  await page.locator("#composer").waitFor();
-  return { id, page };
-}
-
-async function say(page, text) {
-  await until("it takes input", async () => (await page.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
-  const prompts = page.locator(".transcript .turn > .is-user");
-  const before = await prompts.count();
-  await page.fill("#composer", text);
-  await page.press("#composer", "Control+Enter");
-  await until("its turn begins", async () => (await prompts.count()) > before);
-}
-
-const isReady = (page) => until("it is ready", async () => (await page.locator(".session-head .mark").first().textContent())?.includes("ready"));
-const words = (page) => page.locator(".transcript .said:not(.is-user)").allTextContents().then((all) => all.join(""));
+import { HOSTILE, isReady, opened, say, talking, watchTasks, words } from "./talker.mjs";
 
 test("the list is empty, then has what is started in it", async (t) => {
   const server = await start(t);
@@ -287,35 +268,6 @@ test("a server that is killed and comes back: nothing is lost, nothing is there 
   await page.locator(".sessions a").filter({ hasText: "ended with Baton" }).waitFor();
   assert.deepEqual(page.problems, []);
 });
-
-const HOSTILE = [
-  "<script>window.hacked = 1</script>", "<img src=x onerror=\"window.hacked = 1\">", "[a link](javascript:window.hacked=1)", "\u001b[31mred\u001b[0m \u001b]0;title\u0007",
-  "safe\u202egnp.exe", "zero\u200bwidth", "\u0000\u0007bell",
-];
-
-/** An agent that says what it is told to: so many lines at a time, or something bad. */
-const TALK = `
-import { readFileSync } from "node:fs";
-const [word, rate, count] = readFileSync(0, "utf8").trim().split(/\\s+/);
-const out = (text) => new Promise((done) => process.stdout.write(text, done));
-if (word === "hostile") await out(${JSON.stringify(HOSTILE.join("\n"))} + "\\n" + "x".repeat(5_000_000) + " end of the line\\nafterwards\\n");
-if (word === "rate") {
-  let said = 0;
-  const began = Date.now();
-  while (said < Number(count)) {
-    const due = Math.min(Number(count), Math.floor(((Date.now() - began) * Number(rate)) / 1000));
-    let text = "";
-    while (said < due) text += "line " + (said += 1) + " of what is said, with a few words more to read\\n";
-    if (text) await out(text);
-    await new Promise((later) => setTimeout(later, 10));
-  }
-}
-`;
-const talking = ({ dir }) => {
-  writeFileSync(join(dir, "talk.mjs"), TALK);
-  appendFileSync(join(dir, ".baton/baton.toml"), `\n[agents.talker]\nharness = "exec"\nprofile = "plain"\ncommand = ["${process.execPath}", "talk.mjs"]\n`);
-};
-
 test("what is hostile is shown as text and does nothing", async (t) => {
   const server = await start(t, { prepare: talking });
   const { page } = await opened(t, server, { agent: "talker", width: 900 });
@@ -346,21 +298,6 @@ test("what is hostile is shown as text and does nothing", async (t) => {
   assert.equal(await other.evaluate(() => window.hacked), undefined);
   assert.deepEqual([...page.problems, ...other.problems], []);
 });
-
-/** Records how long the tasks of the page take: by the clock, and by what they take of a processor, which others that are busy do not change. */
-async function watchTasks(page) {
-  const devtools = await page.context().newCDPSession(page);
-  const events = [];
-  devtools.on("Tracing.dataCollected", ({ value }) => events.push(...value.filter(({ ph, name }) => ph === "X" && name === "RunTask")));
-  await devtools.send("Tracing.start", { categories: "disabled-by-default-devtools.timeline", transferMode: "ReportEvents" });
-  return async () => {
-    const complete = new Promise((done) => devtools.once("Tracing.tracingComplete", done));
-    await devtools.send("Tracing.end");
-    await complete;
-    assert.ok(events.some(({ tdur }) => tdur > 0), "tasks were seen");
-    return { clock: Math.max(...events.map(({ dur }) => dur)) / 1000, processor: Math.max(...events.map(({ tdur }) => tdur ?? 0)) / 1000 };
-  };
-}
 
 /** The numbers of the lines that are shown. */
 const numbers = async (page) => [...(await words(page)).matchAll(/line (\d+) of/g)].map(([, n]) => Number(n));

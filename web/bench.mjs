@@ -1,0 +1,105 @@
+// What the page takes, in Chromium, one line for each figure: how long until the board is drawn with ten times the tasks, the longest task of the page
+// while a session streams, and the memory after a hundred thousand events. BATON_BIN names the program.
+
+import { gzipSync } from "node:zlib";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { open, start } from "./e2e/support.mjs";
+import { isReady, opened, say, talking, watchTasks } from "./e2e/talker.mjs";
+
+let isMet = true;
+function report(name, value, most) {
+  const met = value <= most;
+  isMet &&= met;
+  console.log(`bench: page.${name} ${value.toFixed(3)} goal <= ${most} ${met ? "met" : "SHORT"}`);
+}
+
+/** Ends what was begun for a figure before the next one. */
+async function apart(measure) {
+  const ends = [];
+  try {
+    await measure({ after: (end) => ends.push(end) });
+  } finally {
+    for (const end of ends.reverse()) await end();
+  }
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** Milliseconds from the first byte of the page to the first card of its board. */
+async function firstDrawn(t, server) {
+  const page = await open(t, server, {
+    isWaiting: false,
+    before: (page) => page.addInitScript(() => {
+      new MutationObserver((_, watcher) => {
+        if (!document.querySelector(".card")) return;
+        watcher.disconnect();
+        requestAnimationFrame(() => { globalThis.drawnAt = performance.now(); });
+      }).observe(document, { childList: true, subtree: true });
+    }),
+  });
+  await page.waitForFunction(() => globalThis.drawnAt !== undefined);
+  const drawn = await page.evaluate(() => globalThis.drawnAt);
+  await page.context().close();
+  return drawn;
+}
+
+async function fill(server, count) {
+  const STATUSES = ["ready", "backlog"];
+  let next = 0;
+  const one = async () => {
+    while (next < count) {
+      const at = next++;
+      await server.api("POST", "/v1/tasks", { title: `Task ${at} of many`, status: STATUSES[at % 2], routing: { agent: `agent-${at % 7}` } });
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, one));
+}
+
+await apart(async (t) => {
+  const few = await start(t, { dispatch: false });
+  const many = await start(t, { dispatch: false });
+  await fill(few, 1000);
+  await fill(many, 10_000);
+  // By turns, so that whatever else the machine does meets both.
+  const drawn = { few: [], many: [] };
+  for (let round = 0; round < 7; round += 1) {
+    drawn.few.push(await firstDrawn(t, few));
+    drawn.many.push(await firstDrawn(t, many));
+  }
+  report("board_10000_vs_1000_tasks", median(drawn.many.slice(1)) / median(drawn.few.slice(1)), 1.5);
+});
+
+await apart(async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server, { agent: "talker" });
+  const ended = await watchTasks(page);
+  await say(page, "rate 1000 10000");
+  await page.locator(".transcript").getByText("line 10000 of").waitFor({ timeout: 60_000 });
+  await isReady(page);
+  const { clock } = await ended();
+  report("longest_task_ms_at_1000_events_per_s", clock, 100);
+});
+
+await apart(async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server, { agent: "talker" });
+  const devtools = await page.context().newCDPSession(page);
+  const heap = async () => {
+    await devtools.send("HeapProfiler.collectGarbage");
+    return (await devtools.send("Runtime.getHeapUsage")).usedSize;
+  };
+  await say(page, "rate 4000 25000");
+  await page.locator(".transcript").getByText("line 25000 of").waitFor({ timeout: 60_000 });
+  await isReady(page);
+  const before = await heap();
+  await say(page, "rate 4000 75000");
+  await page.locator(".transcript").getByText("line 75000 of").waitFor({ timeout: 90_000 });
+  await isReady(page);
+  report("memory_100000_vs_25000_events", (await heap()) / before, 1.2);
+});
+
+const assets = join(import.meta.dirname, "dist/assets");
+const sizes = readdirSync(assets).filter((name) => /\.(js|css)$/.test(name)).map((name) => gzipSync(readFileSync(join(assets, name)), { level: 9 }).length);
+report("script_and_style_gzip_kb", sizes.reduce((sum, size) => sum + size, 0) / 1000, 90);
+process.exit(isMet ? 0 : 1);
