@@ -31,8 +31,8 @@ check: ## format, lints and the fast tests
 
 bench: page ## measure against raw loops and SQLite, as ratios within one run; and the page in a browser
 	$(CARGO) build --release --locked -p baton-cli -p baton-testkit
-	$(CARGO) run --release --locked -p baton-benches
-	BATON_BIN=$(TARGET)/release/baton tools/page bench
+	$(CARGO) run --release --locked -p baton-benches; all=$$?; \
+	  BATON_BIN=$(TARGET)/release/baton tools/page bench && exit $$all
 
 soak: ## the long counts: kills, failing disks, power cuts, races, random sessions, longer fuzzing
 	BATON_SESSION_HISTORIES=100000 $(CARGO) test --release --locked -p baton-core -- --nocapture whatever_comes
