@@ -2,26 +2,27 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use baton_testkit::rng::{Rng, from_env};
 use serde_json::json;
 
 use crate::conducted::{expect_accounted, expect_passes, team};
 use crate::support::{until, wait};
 
-/// How many moments; `make soak` asks for more.
-fn kills() -> u64 {
-    std::env::var("BATON_GUARDED_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
-}
-
 #[test]
 fn whenever_baton_is_killed_a_guarded_run_comes_to_the_same_end() {
-    let count = kills();
+    // How many moments; `make soak` asks for more.
+    let count = from_env("BATON_GUARDED_KILLS", 10);
+    let by_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let seed = from_env("BATON_SEED", by_clock);
+    eprintln!("replay: BATON_SEED={seed} BATON_GUARDED_KILLS={count}");
     let (lanes, mut survived) = (4, 0);
     let killed: u64 = std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..lanes)
             .map(|lane| {
                 scope.spawn(move || {
-                    (lane..count).step_by(lanes as usize).filter(|n| killed_at(*n)).count() as u64
+                    (lane..count).step_by(lanes as usize).filter(|n| killed_at(*n, seed)).count() as u64
                 })
             })
             .collect();
@@ -32,14 +33,15 @@ fn whenever_baton_is_killed_a_guarded_run_comes_to_the_same_end() {
     assert!(killed > 0, "somebody was killed in between");
 }
 
-/// Kills Baton at the n-th moment of a run, serves again, and looks what it came to. Gives whether it was killed before the end.
-fn killed_at(n: u64) -> bool {
+/// Kills Baton at a random moment of a run, goes on with it, and looks what it came to. Gives whether it was killed before the end.
+fn killed_at(n: u64, seed: u64) -> bool {
     let home = team("");
     let task =
         home.guarded("edit forbidden.txt edit one.txt fswrite two.txt term true complete done doubtful");
     let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
-    // At as many events of the ledger as the number says: spread over the whole run, and the same in every round.
-    let moment = 12 + (n * 37) % 190;
+    // At some event of the run, and some moment after it: between any two things that it does.
+    let mut rng = Rng::new(seed ^ n.wrapping_mul(0x9e37_79b9));
+    let (moment, later) = (12 + rng.below(190), Duration::from_micros(rng.below(20_000)));
     let segment = home.segment();
     let events = || fs::read_to_string(&segment).unwrap_or_default().matches('\n').count() as u64;
     let mut has_ended = false;
@@ -47,6 +49,10 @@ fn killed_at(n: u64) -> bool {
         has_ended = run.try_wait().unwrap().is_some();
         has_ended || events() >= moment
     });
+    let came = Instant::now();
+    while came.elapsed() < later {
+        std::thread::yield_now();
+    }
     let _ = Command::new("kill").args(["-KILL", &run.id().to_string()]).status();
     wait(&mut run);
     let before = home.types(&task);
