@@ -51,6 +51,8 @@ printf '{"review":{"intent_id":"i1","status":"approved","rationale":"r"}}' | "$B
 # A claim without evidence.
 append bob '{"type":"claim_issued","payload":{"claim_id":"c9","claim_text":"t","confidence":1,"evidence":[]}}'
 printf '{"claims":[{"claim_text":"t","confidence":1,"evidence":[]}]}' | "$BATON" session submit "$BATON_SESSION_ID"
+# And one with evidence that nobody has stored.
+printf '{"claims":[{"claim_text":"t","confidence":1,"evidence":["'"$other"'"]}]}' | "$BATON" session submit "$BATON_SESSION_ID"
 # The task itself: given back, let through, ended; and work for somebody whom nobody guards.
 "$BATON" task release "$BATON_TASK_ID" --agent bob --fence "$BATON_FENCE" && echo "TAKEN: released"
 "$BATON" task approve "$BATON_TASK_ID" && echo "TAKEN: approved"
@@ -78,13 +80,14 @@ exit 0
             "role-table",
             "team-member",
             "claim-evidence",
+            "claim-evidence",
             "none"
         ],
         "{refusals:?}"
     );
     assert!(refusals[4].1.contains("may not do this"), "{refusals:?}");
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 10, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 11, "{shown}");
     let transcript = home.run(&["session", "show", &session, "--transcript"]).stdout;
     assert!(transcript.contains("attack.sh:") && !transcript.contains("TAKEN"), "{transcript}");
     let made = fs::read_to_string(home.work().join("made.txt")).unwrap();
@@ -103,7 +106,7 @@ exit 0
         (&json!("bob"), &json!("trace append"))
     );
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 11, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 12, "{shown}");
     expect_passes(&home, &trace);
 }
 

@@ -44,6 +44,10 @@ fn what_would_keep_a_task_from_being_done_is_said() {
             "[team]\nplanner = \"ada\"\n[policy]\napprovals = 2\ncritics = [\"rules\"]\n",
             "policy.approvals: expected at most 1",
         ),
+        (
+            "[team]\nplanner = \"ada\"\n[policy]\napprovals = 3\n",
+            "policy.approvals: expected at most 2 where each critic counts once",
+        ),
     ] {
         let home = home(&format!("{config}{AGENTS}"));
         let checked = home.run(&["policy", "check"]);

@@ -105,6 +105,12 @@ fn an_attempt_that_ends_before_its_run_leaves_the_run_open_for_the_next() {
     desk.take(&decided);
     let task = desk.board.get(&id).unwrap();
     assert_eq!((task.status, task.guard, task.attempts), (Status::Ready, Some(trace), 1));
+    // Whoever plays a part is in it between two attempts, too; and the task is not cancelled behind its back.
+    assert!(desk.board.is_in_a_guarded_run(&executor(&"ada".parse().unwrap())));
+    let asked = Move { task: id.clone(), to: Status::Cancelled, reason: "no more".into() };
+    let moment = desk.moment();
+    let refused = desk.board.transition(&asked, &operator(), moment);
+    assert_eq!(refused, Err(Refusal::Guarded(UNENDED)));
 }
 
 #[test]
