@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { go, place } from "./router.js";
+import { back, go, place } from "./router.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { span } from "./state/format.js";
@@ -27,7 +27,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
     ...RAIL.map((item) => ({ keys: item.key, does: `go to ${item.name.toLowerCase()}`, run: () => go(item.path) })),
     { keys: "!", does: "what needs a person", run: () => setNeeds(!isNeeds) },
     { keys: "?", does: "these keys", run: () => setHelp(true) },
-    { keys: "Escape", does: "back", run: () => { if (isNeeds) setNeeds(false); else if (place.value.screen !== "board") history.back(); } },
+    { keys: "Escape", does: "back", run: () => { if (isNeeds) setNeeds(false); else if (place.value.screen !== "board") back(); } },
   ]);
   useNotices();
   return (
@@ -55,7 +55,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
         {toasts.value.map((toast) => (
           <p key={toast.id} class={`toast is-${toast.kind}`}>
-            <span>{toast.text}</span>
+            <bdi>{oneLine(toast.text, 600)}</bdi>
             <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(toast.id)}>×</button>
           </p>
         ))}
@@ -123,8 +123,12 @@ function useNotices(): void {
     const first = fresh[0];
     if (!first) return;
     const title = fresh.length === 1 ? `${KINDS[first.kind]}: ${oneLine(first.title, 80)}` : `${fresh.length} things need you`;
-    const notice = new Notification(title, { body: oneLine(first.detail, 120), tag: "baton" });
-    notice.onclick = () => { window.focus(); go(first.path); };
+    try {
+      const notice = new Notification(title, { body: oneLine(first.detail, 120), tag: "baton" });
+      notice.onclick = () => { window.focus(); go(first.path); };
+    } catch {
+      // Some browsers let only workers tell: the count in the title has to do.
+    }
   }, [all, screen]);
 }
 

@@ -60,12 +60,27 @@ function arrive(): void {
   query.value = now.query;
 }
 
-/** Goes to a path of this page. */
+/** How many steps of this page's own lie behind. */
+let steps = 0;
+
+/** Goes to a path of this page. Whoever reads by keyboard or ear begins at its content. */
 export function go(path: string): void {
   if (path === location.pathname + location.search) return;
   history.pushState(null, "", path);
+  steps += 1;
   arrive();
   window.scrollTo(0, 0);
+  document.getElementById("main")?.focus({ preventScroll: true });
+}
+
+/** Back to where it came from, within this page; else to the board. */
+export function back(): void {
+  if (steps > 0) {
+    steps -= 1;
+    history.back();
+  } else {
+    go("/");
+  }
 }
 
 /** Changes what the query says; an empty value takes a name out. The way back is not made longer by it. */

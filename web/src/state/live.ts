@@ -3,7 +3,7 @@
 // The stream says that something happened and what it was about; how things stand is always asked of the server, so that there is one way to know it. The
 // stream begins before anything is fetched, and goes on by itself after every break: nothing that happens in between is missed.
 
-import { Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
+import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
 import { failureOf } from "./failure.js";
 import { COLUMNS, ENDED } from "./model.js";
 import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading } from "./store.js";
@@ -18,6 +18,8 @@ const AGAIN_MS = 2000;
 const IDS_MAX = 100;
 const PAGE = 500;
 const FIRST_PAGE = 100;
+
+const TASK_ID = /^TASK-\d{4}-\d{2}-\d{2}-(?:\d{3}|[a-z0-9]{4,32})$/;
 
 let dirtyTasks = new Set<string>();
 let isSessionsDirty = false;
@@ -54,6 +56,8 @@ async function follow(): Promise<void> {
       for await (const record of stream) take(record);
     } catch (error) {
       const failure = failureOf(error);
+      // A token that does not open this will not open it in a second either.
+      if (error instanceof BatonError && error.status === 403) link.value = { kind: "denied", reason: failure.title };
       if (link.value.kind === "denied") return;
       link.value = { kind: "waiting", since: Date.now(), reason: failure.title };
       await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -64,7 +68,8 @@ async function follow(): Promise<void> {
 /** Notes what an event is about. */
 function take(record: LedgerRecord): void {
   position.value = record.pos;
-  if (record.task !== undefined) dirtyTasks.add(record.task);
+  // Whoever appends by hand may name anything.
+  if (record.task !== undefined && TASK_ID.test(record.task)) dirtyTasks.add(record.task);
   if (record["session"] !== undefined || record.type.startsWith("session.")) isSessionsDirty = true;
   if (record.trace !== undefined) noteGrowth(record.trace, record.seq);
   schedule();
@@ -97,13 +102,18 @@ async function flush(): Promise<void> {
       const page = await client.listTasks({ id: ids.slice(at, at + IDS_MAX), limit: IDS_MAX });
       merge(page.tasks);
     }
-    if (isSessions) await loadSessions();
   } catch (error) {
     failureOf(error);
-    // It is asked for again once there is somebody to ask.
-    ids.forEach((id) => dirtyTasks.add(id));
-    isSessionsDirty ||= isSessions;
+    // It is asked for again once there is somebody to ask; what is refused would be refused again.
+    const isRefused = error instanceof BatonError && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429;
+    if (!isRefused) ids.forEach((id) => dirtyTasks.add(id));
     schedule(AGAIN_MS);
+  }
+  try {
+    if (isSessions && !(await loadSessions())) {
+      isSessionsDirty = true;
+      schedule(AGAIN_MS);
+    }
   } finally {
     isFlushing = false;
   }
@@ -145,12 +155,19 @@ export async function loadTasks(): Promise<void> {
   }
 }
 
-export async function loadSessions(): Promise<void> {
+let asks = 0;
+
+/** Whether they came. Of two answers the one counts that was asked for last. */
+export async function loadSessions(): Promise<boolean> {
+  const ask = (asks += 1);
   try {
     const found = await client.listSessions();
+    if (ask !== asks) return true;
     sessions.value = found.sessions as Session[];
     sessionsLoading.value = { kind: "whole" };
+    return true;
   } catch (error) {
-    sessionsLoading.value = { kind: "broken", error: failureOf(error) };
+    if (ask === asks) sessionsLoading.value = { kind: "broken", error: failureOf(error) };
+    return false;
   }
 }

@@ -269,6 +269,15 @@ fn what_may_be_done_to_a_task_is_what_is_done_when_it_is_asked_for() {
         same("retry", &found["retry"], &ask("retry", json!({})));
     }
     web.get("/v1/tasks/TASK-2001-01-01-001/actions").refuses(404, "T001");
+    // Whoever may only look is told that nothing is theirs to do.
+    let made = home.json(&["token", "new", "guest", "--scope", "viewer"]);
+    let id = web.task("looked at");
+    let path = format!("/v1/tasks/{id}/actions");
+    let found = web.ask_as(made["token"].as_str().unwrap(), "GET", &path, None, &[]).expect(200);
+    let all = found["moves"].as_array().unwrap().iter().chain([&found["approve"], &found["retry"]]);
+    for one in all {
+        assert_eq!((&one["allowed"], &one["code"]), (&json!(false), &json!("W002")), "{one}");
+    }
     web.serving.stop();
 }
 

@@ -26,6 +26,9 @@ pub const ROUTES: &[Route] = &[Route {
 
 async fn actions(asked: Asked) -> Answer {
     let id = asked.task()?;
+    // Whoever only looks is told so before anything is tried.
+    let scope = asked.who.as_ref().map(|who| who.scope).filter(|scope| !Needs::Operate.is_met_by(*scope));
+    let barred = scope.map(|scope| format!("a token of scope {} does not open this", scope.as_str()));
     let object = asked
         .apart(move |server| {
             let moment = server.house.engine.ground().clock.moment();
@@ -36,15 +39,18 @@ async fn actions(asked: Asked) -> Answer {
             let refused = |refusal| server.house.commands.explain(Fault::Refused(refusal));
             let (rev, actions) =
                 looked.map_err(|fault| server.house.commands.explain(fault))?.map_err(refused)?;
+            let say = |refusal| match &barred {
+                Some(why) => json!({"allowed": false, "why": why, "code": "W002"}),
+                None => allowed(server, refusal),
+            };
             let moves = actions.moves.into_iter().map(|(to, refusal)| {
-                let mut shown = allowed(server, refusal);
+                let mut shown = say(refusal);
                 shown["to"] = to.as_str().into();
                 shown
             });
             Ok(json!({
                 "v": 1, "taskId": id.as_str(), "rev": rev, "moves": moves.collect::<Vec<Value>>(),
-                "approve": allowed(server, actions.approve), "reject": allowed(server, actions.reject),
-                "retry": allowed(server, actions.retry),
+                "approve": say(actions.approve), "reject": say(actions.reject), "retry": say(actions.retry),
             }))
         })
         .await?;

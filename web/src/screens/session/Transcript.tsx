@@ -87,7 +87,7 @@ const isWordless = ({ view, marks }: Book): boolean => view.isEnded && view.turn
 /** What is not in the page, said plainly. */
 function Before({ book, id, hidden, onMore }: { book: Book; id: string; hidden: number; onMore: () => void }) {
   const { view } = book;
-  const isCut = view.held.leftOut > 0 || (view.hasGap && !view.isEnded);
+  const isCut = view.held.leftOut > 0 || view.hasGap;
   return (
     <>
       {isCut ? <p class="left-out dim">Earlier output is left out; the whole is in <code>baton session show {id} --transcript</code></p> : null}

@@ -51,18 +51,16 @@ function openFile(id: string): SessionFile {
   const stream = signal<Stream>({ kind: "opening" });
   let known: Book = { ...emptyBook(), prompts: keptPrompts(id) };
   let abort: AbortController | undefined;
-  let isAsked = false;
+  let asking: Promise<Session | undefined> | undefined;
 
   const publish = atFrames(() => { book.value = known; });
-  const look = async (): Promise<Session | undefined> => {
-    if (isAsked) return undefined;
-    isAsked = true;
+  const ask = async (): Promise<Session | undefined> => {
     const came = await fetched(client.getSession(id));
-    isAsked = false;
     // What is known stays when it cannot be asked for again.
     if (came.kind === "ready" || session.value.kind !== "ready") session.value = came as Fetched<Session>;
     return came.kind === "ready" ? (came.value as Session) : undefined;
   };
+  const look = (): Promise<Session | undefined> => (asking ??= ask().finally(() => { asking = undefined; }));
 
   const one = async (item: SessionItem): Promise<void> => {
     const state = known.view.state;
@@ -71,8 +69,11 @@ function openFile(id: string): SessionFile {
     if (known.prompts !== prompts) keepPrompts(id, known.prompts);
     publish();
     if (item.kind === "gap" && item.resumeFrom !== 0) {
+      // What was asked for before may be from before.
+      await asking;
       const now = await look();
       if (now) known = withSession(known, now, Date.now());
+      publish();
     } else if (item.kind === "ended" || (known.view.state !== state && (known.view.state === "ready" || state === "starting"))) {
       void look();
     }

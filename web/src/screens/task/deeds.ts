@@ -1,6 +1,6 @@
 // What a person does to a task from this screen.
 
-import { BatonError, type EditTaskBody, type Status, type Task } from "@baton/sdk";
+import { BatonError, type CallOptions, type EditTaskBody, type Status, type Task } from "@baton/sdk";
 import { act, failureOf, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { tell } from "../../state/store.js";
@@ -16,16 +16,40 @@ async function change(model: TaskModel, work: () => Promise<unknown>, done: stri
   return isDone;
 }
 
+/** What a person judges: where the task stands, and whose attempt it is. */
+const judged = (task: Task): string => [task.status, task.phase, task.card?.run?.id ?? ""].join(" ");
+
+/**
+ * Does something to the very state that a person looked at: what changed meanwhile is not approved unseen. Where only words were added, it is done all the
+ * same.
+ */
+async function toWhatWasSeen(model: TaskModel, work: (options: CallOptions) => Promise<unknown>): Promise<unknown> {
+  const seen = model.whole.value;
+  let rev = model.actions.value?.rev ?? seen?.rev;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work(rev === undefined ? {} : { ifMatch: { rev } });
+    } catch (error) {
+      if (!(error instanceof BatonError) || error.status !== 412 || tries >= TRIES_MAX || !seen) throw error;
+      const now = await client.getTask(model.id);
+      if (judged(now) !== judged(seen)) throw error;
+      rev = now.rev;
+    }
+  }
+}
+
 export const approve = (model: TaskModel, all: boolean): Promise<boolean> =>
-  change(model, () => client.approveTask(model.id, all ? { all } : {}), all ? "Approved, through every phase" : "Approved");
+  change(model, () => toWhatWasSeen(model, (options) => client.approveTask(model.id, all ? { all } : {}, options)), all ? "Approved, through every phase" : "Approved");
 
 export const reject = (model: TaskModel, reason: string): Promise<boolean> =>
-  change(model, () => client.rejectTask(model.id, { reason }), "Rejected: it goes back to work");
+  change(model, () => toWhatWasSeen(model, (options) => client.rejectTask(model.id, { reason }, options)), "Rejected: it goes back to work");
 
 export const retry = (model: TaskModel): Promise<boolean> => change(model, () => client.retryTask(model.id), "It gets another chance");
 
-export const move = (model: TaskModel, to: Status, reason: string): Promise<boolean> =>
-  change(model, () => client.moveTask(model.id, { to, reason: reason.trim() || "moved on the page" }), `Moved to ${to}`);
+export const move = (model: TaskModel, to: Status, reason: string): Promise<boolean> => {
+  const body = { to, reason: reason.trim() || "moved on the page" };
+  return change(model, () => toWhatWasSeen(model, (options) => client.moveTask(model.id, body, options)), `Moved to ${to}`);
+};
 
 export async function addLine(model: TaskModel): Promise<void> {
   const text = model.line.value.trim();
