@@ -41,12 +41,14 @@ test("a list or a session that cannot be had says why, and is there once it can"
   const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
   const problem = { status: 500, contentType: "application/problem+json", body: JSON.stringify({ type: "urn:baton:error:U006", title: "the disk is gone", status: 500, code: "U006", hint: "baton doctor" }) };
   let isBroken = true;
+  let count = 0;
   let release;
   const held = new Promise((resolve) => { release = resolve; });
   const page = await open(t, server, {
     path: "/sessions",
     isWaiting: false,
     before: (page) => page.route(/\/v1\/sessions$/, async (route) => {
+      count += 1;
       await held;
       await (isBroken ? route.fulfill(problem) : route.continue());
     }),
@@ -56,8 +58,12 @@ test("a list or a session that cannot be had says why, and is there once it can"
   const broken = page.locator("main [role=alert]");
   await broken.getByText("the disk is gone").waitFor();
   assert.match(await broken.textContent(), /U006.*baton doctor/s);
-  isBroken = false;
+  const before = count;
   await broken.getByRole("button", { name: "Try again" }).click();
+  await until("it was asked for again", () => count > before);
+  // By itself, too, where something happens.
+  isBroken = false;
+  await server.api("POST", `/v1/sessions/${id}/input`, { text: "echo here" });
   await page.locator(".sessions a").waitFor();
 
   // The same of one session; and one that there is not.
@@ -124,6 +130,26 @@ test("a session streams, asks, and is answered in the page", async (t) => {
   await page.getByText("permission: no").waitFor();
   await page.getByRole("tab", { name: "Facts" }).click();
   await page.locator(".facts").getByText("totalTokens").waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
+test("two quick clicks, or a key that is held, answer what was seen and nothing else", async (t) => {
+  const server = await start(t);
+  const { id, page } = await opened(t, server);
+  const allowed = async () => (await server.baton(["events", "--type", "permission_resolved"])).trim().split("\n").filter((line) => line !== "").length;
+  await say(page, "permission edit b.txt edit c.txt");
+  await page.locator(".pinned").getByText("make").waitFor();
+  await page.locator(".pinned").getByRole("button", { name: "Allow" }).dblclick({ delay: 20 });
+  await page.locator(".pinned").getByText("b.txt").waitFor();
+  assert.equal(await allowed(), 1);
+  await page.locator("h1").click();
+  await page.keyboard.down("a");
+  for (let repeat = 0; repeat < 20; repeat += 1) await page.keyboard.down("a");
+  await page.locator(".pinned").getByText("c.txt").waitFor();
+  for (let repeat = 0; repeat < 20; repeat += 1) await page.keyboard.down("a");
+  await page.keyboard.up("a");
+  assert.equal((await server.api("GET", `/v1/sessions/${id}`)).pendingPermissions.length, 1);
+  assert.equal(await allowed(), 2);
   assert.deepEqual(page.problems, []);
 });
 

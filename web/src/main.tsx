@@ -47,6 +47,8 @@ function Page() {
   return <Frame><Screen /></Frame>;
 }
 
+// A file that is let go beside a place for it does not take the place of the page.
+for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
 startTheme();
 startRouter();
 startKeys();

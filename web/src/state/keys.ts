@@ -12,6 +12,7 @@ export interface Key {
 
 export const keys = signal<readonly { group: string; keys: readonly Key[] }[]>([]);
 const WAIT_MS = 1500;
+const MOVES = new Set(["h", "j", "k", "l", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]);
 let before: { key: string; at: number } | undefined;
 
 /** Gives keys a meaning as long as whoever uses this is shown. */
@@ -27,6 +28,8 @@ export function useKeys(group: string, own: readonly Key[]): void {
 export function startKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || event.metaKey || event.altKey) return;
+    // A key that is held down says once what it means, unless it goes through a list: whoever holds `a` allows one thing.
+    if (event.repeat && !MOVES.has(event.key)) return;
     const name = event.ctrlKey ? `Ctrl+${event.key.toLowerCase()}` : event.key;
     const target = event.target instanceof Element ? event.target : null;
     if (!event.ctrlKey && target?.closest("input, textarea, select, [contenteditable]")) return;

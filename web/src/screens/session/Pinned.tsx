@@ -1,5 +1,6 @@
 // What a session asks for, pinned until it is answered. The first answer counts, whoever gives it.
 
+import { once } from "../../parts/once.js";
 import { useComputed, useSignal } from "@preact/signals";
 import type { Permission, SessionView } from "@baton/sdk";
 import { Mark } from "../../parts/Badge.js";
@@ -39,12 +40,12 @@ function One({ asked, isFirst, file }: { asked: Permission; isFirst: boolean; fi
         <form class="buttons" onSubmit={(event) => { event.preventDefault(); void answer(text.value); }}>
           <input class="grows" aria-label="Your answer" value={text.value} onInput={(event) => { text.value = event.currentTarget.value; }} />
           <button type="submit" class="primary" disabled={isBusy.value || text.value.trim() === ""}>Answer</button>
-          <button type="button" class="danger" disabled={isBusy.value} onClick={() => void answer("deny")}>Deny</button>
+          <button type="button" class="danger" disabled={isBusy.value} onClick={once(() => void answer("deny"))}>Deny</button>
         </form>
       ) : (
         <div class="buttons">
-          <button type="button" class="primary" disabled={isBusy.value} onClick={() => void answer("allow")}>Allow{isFirst ? <kbd>a</kbd> : null}</button>
-          <button type="button" class="danger" disabled={isBusy.value} onClick={() => void answer("deny")}>Deny{isFirst ? <kbd>d</kbd> : null}</button>
+          <button type="button" class="primary" disabled={isBusy.value} onClick={once(() => void answer("allow"))}>Allow{isFirst ? <kbd>a</kbd> : null}</button>
+          <button type="button" class="danger" disabled={isBusy.value} onClick={once(() => void answer("deny"))}>Deny{isFirst ? <kbd>d</kbd> : null}</button>
         </div>
       )}
     </div>

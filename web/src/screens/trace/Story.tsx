@@ -1,5 +1,6 @@
 // A guarded run as it is told: who proposed, reviewed, ran, claimed and verified what; and what waits for a person.
 
+import { once } from "../../parts/once.js";
 import { useMemo, useState } from "preact/hooks";
 import { Mark } from "../../parts/Badge.js";
 import { Dialog } from "../../parts/Dialog.js";
@@ -94,8 +95,8 @@ function Review({ model, asked }: { model: TraceModel; asked: Pending }) {
       {asked.record.artifacts.length > 0 ? <Artifacts all={asked.record.artifacts} isOpen /> : null}
       <div class="step-answer">
         <label>Why <input maxLength={REASON_MAX} placeholder={APPROVED} value={reason} onInput={(event) => setReason(event.currentTarget.value)} /></label>
-        <button type="button" class="primary" disabled={isBusy} onClick={() => void answer("approve")}>Approve {oneLine(asked.id, 64)}</button>
-        <button type="button" class="danger" disabled={isBusy || reason.trim() === ""} title={reason.trim() === "" ? "Say why first" : ""} onClick={() => void answer("block")}>
+        <button type="button" class="primary" disabled={isBusy} onClick={once(() => void answer("approve"))}>Approve {oneLine(asked.id, 64)}</button>
+        <button type="button" class="danger" disabled={isBusy || reason.trim() === ""} title={reason.trim() === "" ? "Say why first" : ""} onClick={once(() => void answer("block"))}>
           {asked.what === "proposal" ? "Reject" : "Block"} {oneLine(asked.id, 64)}
         </button>
       </div>
