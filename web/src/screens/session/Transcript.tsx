@@ -23,6 +23,7 @@ const NEAR_PX = 48;
 export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatted: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useSignal(true);
+  const lastTop = useRef(0);
   const limit = useSignal(PARTS_DRAWN);
   const book = file.book.value;
   const stream = file.stream.value;
@@ -30,6 +31,7 @@ export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatt
     const element = box.current;
     if (!element) return;
     element.scrollTop = element.scrollHeight;
+    lastTop.current = element.scrollTop;
     isAtEnd.value = true;
   }, []);
   useLayoutEffect(() => { if (isAtEnd.peek()) toEnd(); });
@@ -38,7 +40,10 @@ export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatt
     <div class="transcript-frame">
       <div class="transcript" ref={box} tabIndex={0} role="region" aria-label="Transcript" onScroll={(event) => {
         const element = event.currentTarget;
-        isAtEnd.value = element.scrollTop + element.clientHeight >= element.scrollHeight - NEAR_PX;
+        // It may have grown since it was scrolled: only whoever goes up leaves the end.
+        if (element.scrollTop + element.clientHeight >= element.scrollHeight - NEAR_PX) isAtEnd.value = true;
+        else if (element.scrollTop < lastTop.current) isAtEnd.value = false;
+        lastTop.current = element.scrollTop;
       }}>
         {isWordless(book) ? <Past id={file.id} /> : (
           <>
