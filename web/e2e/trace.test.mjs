@@ -325,8 +325,8 @@ test("ten thousand events scroll without a halt", { timeout: 240_000 }, async (t
   for (let step = 0; step < 30; step += 1) await measured(() => page.keyboard.press("k"));
   await page.getByRole("region", { name: "Record 9971" }).waitFor();
   const halt = await page.evaluate(() => Math.max(...globalThis.halts));
-  // How long it took is told, not judged: a loaded machine is no fault of the page.
   t.diagnostic(`the longest step took ${Math.round(Math.max(...steps))} ms of the processor; the longest task ${Math.round(halt)} ms by the clock, beside whatever else ran`);
+  assert.ok(Math.max(...steps) < 200, `steps took ${steps.map(Math.round)} ms`);
   await page.keyboard.press("f");
   await page.getByText("1000 records").first().waitFor();
   assert.ok((await page.locator(".record").count()) < 100, "only what is seen is drawn");
