@@ -254,7 +254,7 @@ async function model(t) {
 test("a tool that could not be run to its end is tried again", async (t) => {
   const base = await model(t);
   const config = `[agents.model]\nharness = "llm"\napi = "openai"\nmodel = "fake"\nbase_url = "${base}"\n`;
-  const server = await start(t, { config, env: { BATON_SESSION_TOOL_TIMEOUT: "300ms" } });
+  const server = await start(t, { config, env: { BATON_SESSION_TOOL_TIMEOUT: "3s" } });
   const { page } = await opened(t, server, { agent: "model" });
   await say(page, "do it");
   await page.locator(".again").getByText("tool failed").waitFor();
