@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { startProxy } from "../../sdk/typescript/test/proxy.mjs";
 import { axe, open, shot, start, test, until } from "./support.mjs";
 import { HOSTILE, isReady, opened, say, talking, watchTasks, words } from "./talker.mjs";
 
@@ -294,6 +295,54 @@ test("a server that is killed and comes back: nothing is lost, nothing is there 
   await page.locator(".sessions a").filter({ hasText: "ended with Baton" }).waitFor();
   assert.deepEqual(page.problems, []);
 });
+
+/** The numbers of the lines that the talker says. */
+const linesOf = (text) => [...text.matchAll(/line (\d+) of what is said/g)].map(([, number]) => Number(number));
+
+test("a server that is killed in the middle of what is said: each line is there once, and none that was kept is missing", async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { id, page } = await opened(t, server, { agent: "talker" });
+  await say(page, "rate 2000 100000");
+  await page.getByText("line 3000 of what").waitFor();
+  await server.kill();
+  await page.locator(".session-head").getByText("not connected").waitFor();
+  const before = await words(page);
+  await server.serve();
+  await page.locator(".ended").getByText("Ended by Baton").waitFor();
+  const told = (await server.baton(["session", "show", id, "--transcript", "--json"])).trim().split("\n").map((line) => JSON.parse(line));
+  const kept = told.filter((piece) => piece.kind === "text").map((piece) => piece.text).join("");
+  await until("what was kept is there", async () => linesOf(await words(page)).at(-1) >= linesOf(kept).at(-1));
+  const after = await words(page);
+  assert.ok(after.startsWith(before), "nothing of what was there is gone");
+  const lines = linesOf(after);
+  assert.deepEqual(lines, Array.from(lines, (_, at) => lines[0] + at), "each once, in its order");
+  assert.equal(await page.locator(".turn").count(), 1);
+  assert.deepEqual(page.problems, []);
+});
+
+test("what was said while the page was cut off, before the server was killed, is there once it is back", async (t) => {
+  const server = await start(t, { prepare: talking });
+  const proxy = await startProxy(t, server);
+  const { id } = await server.api("POST", "/v1/sessions", { agent: "talker" });
+  const page = await open(t, { linkTo: (path) => server.linkTo(path).replace(server.url, proxy.url) }, { path: `/sessions/${id}` });
+  await say(page, "rate 2000 100000");
+  await page.getByText("line 500 of what").waitFor();
+  proxy.goDown();
+  await page.locator(".session-head").getByText("not connected").waitFor();
+  const seen = linesOf(await words(page)).at(-1);
+  const kept = async () => linesOf(await server.baton(["session", "show", id, "--transcript"]));
+  await until("more was said", async () => (await kept()).at(-1) > seen + 5000);
+  await server.kill();
+  await server.serve();
+  proxy.isDown = false;
+  await page.locator(".ended").getByText("Ended by Baton").waitFor();
+  const last = (await kept()).at(-1);
+  await until("what was kept is there", async () => linesOf(await words(page)).at(-1) === last);
+  const lines = linesOf(await words(page));
+  assert.deepEqual(lines, Array.from(lines, (_, at) => lines[0] + at), "each once, in its order");
+  assert.equal(await page.locator(".turn").count(), 1);
+});
+
 test("what is hostile is shown as text and does nothing", async (t) => {
   const server = await start(t, { prepare: talking });
   const { page } = await opened(t, server, { agent: "talker", width: 900 });
@@ -308,7 +357,7 @@ test("what is hostile is shown as text and does nothing", async (t) => {
     return text;
   };
   assert.ok((await check()).includes(`${"x".repeat(1000)} end of the line\nafterwards`));
-  await page.locator(".left-out").getByText("Earlier output is left out").waitFor();
+  await page.locator(".left-out").getByText("Not all of the output is here").waitFor();
   const wide = await page.evaluate(() => [document.querySelector(".transcript"), document.documentElement].some((box) => box.scrollWidth > box.clientWidth + 1));
   assert.ok(!wide, "the long line is broken");
 
@@ -376,7 +425,7 @@ test("a hundred thousand events leave the memory as it was", { timeout: 180_000 
   const told = await numbers(page);
   const missing = told.slice(1).filter((n, at) => n !== told[at] + 1).length;
   t.diagnostic(`${told.length} lines are shown, with ${missing} gaps between them`);
-  await page.locator(".left-out").getByText("Earlier output is left out").waitFor();
+  await page.locator(".left-out").getByText("Not all of the output is here").waitFor();
   assert.deepEqual(page.problems, []);
 });
 

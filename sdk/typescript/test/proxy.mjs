@@ -25,6 +25,8 @@ class Proxy {
     this.cutAfter = undefined;
     /** How many answers of requests that change something are lost: done by the server, and never heard of. */
     this.losesAnswers = 0;
+    /** Whether nobody gets through. */
+    this.isDown = false;
     /** Streams that are open. */
     this.streams = 0;
     this.http = createServer((incoming, outgoing) => this.take(incoming, outgoing));
@@ -47,7 +49,14 @@ class Proxy {
     this.http.closeAllConnections();
   }
 
+  /** Cuts every connection, and takes no other. */
+  goDown() {
+    this.isDown = true;
+    this.cut();
+  }
+
   async take(incoming, outgoing) {
+    if (this.isDown) return outgoing.destroy();
     const { method, url, headers } = incoming;
     const page = this.pages.get(url.split("?")[0]);
     if (page) {

@@ -6,7 +6,8 @@
 import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
 import { failureOf } from "./failure.js";
 import { COLUMNS, ENDED } from "./model.js";
-import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading } from "./store.js";
+import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading, type Link } from "./store.js";
+import { share, type Channel } from "./tabs.js";
 
 export const client = new Client();
 
@@ -26,51 +27,90 @@ let isSessionsDirty = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isFlushing = false;
 
+/** What the tab that leads tells the others: how it stands to the server, and what an event is about. */
+type Word = { link: Link } | { record: Heard };
+type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { task: string | undefined; session: boolean };
+
 /** Begins, once. */
 export function startLive(): void {
   setInterval(() => { now.value = Date.now(); }, 1000);
-  void follow();
+  // Whoever leads is heard before anything is fetched: what happens in between is told.
+  let loading: Promise<boolean> | undefined;
+  const lead = async (others: Channel<Word>, signal: AbortSignal): Promise<void> => { if (await loading) await follow(others, signal); };
+  share<Word>("baton live", lead, (word) => ("record" in word ? take(word.record) : stand(word.link)), () => ({ link: link.value }));
+  loading = load();
 }
 
-async function follow(): Promise<void> {
+/** Fetches everything, once there is somebody to ask; and whether there is. */
+async function load(): Promise<boolean> {
   for (;;) {
     try {
       const head = await client.getCheckpoint();
-      position.value = head.size;
+      position.value = Math.max(position.value, head.size);
       void loadTasks();
       void loadSessions();
-      const stream = client.followEvents({ since: head.size }, {
-        onStatus: (status) => {
-          if (status.type === "live") {
-            link.value = { kind: "live" };
-            // What could not be loaded before is, now that there is somebody to ask.
-            if (tasksLoading.value.kind === "broken") void loadTasks();
-            if (sessionsLoading.value.kind === "broken") void loadSessions();
-          }
-          if (status.type === "waiting") {
-            const since = link.value.kind === "waiting" ? link.value.since : Date.now();
-            link.value = { kind: "waiting", since, reason: status.reason };
-          }
-        },
-      });
-      for await (const record of stream) take(record);
+      return true;
     } catch (error) {
-      const failure = failureOf(error);
-      // A token that does not open this will not open it in a second either.
-      if (error instanceof BatonError && error.status === 403) link.value = { kind: "denied", reason: failure.title };
-      if (link.value.kind === "denied") return;
-      link.value = { kind: "waiting", since: Date.now(), reason: failure.title };
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      if (!(await isWorthAnother(error))) return false;
     }
   }
 }
 
+/** How the page stands to its server, as it or the tab that leads has found. */
+function stand(next: Link): void {
+  const before = link.value.kind;
+  // Whether a tab is let in it finds out by itself, and for good.
+  if (before === "denied" || next.kind === "denied" || (before === "live" && next.kind === "live")) return;
+  link.value = next;
+  if (next.kind !== "live") return;
+  // What could not be loaded before is, now that there is somebody to ask.
+  if (tasksLoading.value.kind === "broken") void loadTasks();
+  if (sessionsLoading.value.kind === "broken") void loadSessions();
+}
+
+async function follow(others: Channel<Word>, signal: AbortSignal): Promise<void> {
+  const say = (next: Link): void => {
+    stand(next);
+    others.say({ link: next });
+  };
+  for (;;) {
+    try {
+      const stream = client.followEvents({ since: position.value }, {
+        signal,
+        onStatus: (status) => {
+          if (status.type === "live") say({ kind: "live" });
+          if (status.type === "waiting") say({ kind: "waiting", since: link.value.kind === "waiting" ? link.value.since : Date.now(), reason: status.reason });
+        },
+      });
+      for await (const { pos, seq, type, task, trace, session } of stream) {
+        const record: Heard = { pos, seq, type, task, trace, session: session !== undefined };
+        take(record);
+        others.say({ record });
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(await isWorthAnother(error))) return;
+      others.say({ link: link.value });
+    }
+  }
+}
+
+/** Says what went wrong, and waits a moment. A token that does not open this will not open it in a second either. */
+async function isWorthAnother(error: unknown): Promise<boolean> {
+  const failure = failureOf(error);
+  if (error instanceof BatonError && error.status === 403) link.value = { kind: "denied", reason: failure.title };
+  if (link.value.kind === "denied") return false;
+  link.value = { kind: "waiting", since: link.value.kind === "waiting" ? link.value.since : Date.now(), reason: failure.title };
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  return true;
+}
+
 /** Notes what an event is about. */
-function take(record: LedgerRecord): void {
-  position.value = record.pos;
+function take(record: Heard): void {
+  position.value = Math.max(position.value, record.pos);
   // Whoever appends by hand may name anything.
   if (record.task !== undefined && TASK_ID.test(record.task)) dirtyTasks.add(record.task);
-  if (record["session"] !== undefined || record.type.startsWith("session.")) isSessionsDirty = true;
+  if (record.session || record.type.startsWith("session.")) isSessionsDirty = true;
   if (record.trace !== undefined) noteGrowth(record.trace, record.seq);
   schedule();
 }
@@ -82,7 +122,10 @@ function noteGrowth(trace: string, seq: number): void {
   if (growth.size > 1000) growth = new Map([...growth].slice(-500));
 }
 
-function schedule(wait = GATHER_MS): void {
+/** What takes long to fetch is fetched less often. */
+let fetchingMs = 0;
+
+function schedule(wait = Math.max(GATHER_MS, 2 * fetchingMs)): void {
   timer ??= setTimeout(() => {
     timer = undefined;
     void flush();
@@ -97,6 +140,7 @@ async function flush(): Promise<void> {
   dirtyTasks = new Set();
   isSessionsDirty = false;
   grown.value = new Map(growth);
+  const began = performance.now();
   try {
     for (let at = 0; at < ids.length; at += IDS_MAX) {
       const page = await client.listTasks({ id: ids.slice(at, at + IDS_MAX), limit: IDS_MAX });
@@ -116,6 +160,7 @@ async function flush(): Promise<void> {
     }
   } finally {
     isFlushing = false;
+    fetchingMs = Math.min(performance.now() - began, AGAIN_MS);
   }
 }
 

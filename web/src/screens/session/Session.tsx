@@ -82,6 +82,7 @@ function Head({ file, isFormatted, onFormat }: { file: SessionFile; isFormatted:
       {session ? <span class="dim">started <Time at={String(session["startedAt"] ?? "")} /></span> : null}
       {session?.taskId ? <a href={taskPath(session.taskId)}>{session.taskId}</a> : null}
       {stream.kind === "waiting" ? <span class="mark is-bad" title={stream.reason}>not connected for {span(now.value - stream.since)}: trying again</span> : null}
+      {stream.kind === "crowded" ? <span class="mark is-bad">not connected: other windows of this browser show sessions and have all its connections; close one of them</span> : null}
       {stream.kind === "broken" ? (
         <span role="alert"><Sign kind="bad">{stream.error.title}</Sign> <button type="button" onClick={file.open}>Try again</button></span>
       ) : null}

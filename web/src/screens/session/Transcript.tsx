@@ -25,6 +25,7 @@ export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatt
   const isAtEnd = useSignal(true);
   const lastTop = useRef(0);
   const limit = useSignal(PARTS_DRAWN);
+  const isPast = useSignal(false);
   const book = file.book.value;
   const stream = file.stream.value;
   const toEnd = useCallback(() => {
@@ -45,9 +46,9 @@ export function Transcript({ file, isFormatted }: { file: SessionFile; isFormatt
         else if (element.scrollTop < lastTop.current) isAtEnd.value = false;
         lastTop.current = element.scrollTop;
       }}>
-        {isWordless(book) ? <Past id={file.id} /> : (
+        {isPast.value || isWordless(book) ? <Past id={file.id} /> : (
           <>
-            <Before book={book} id={file.id} hidden={hidden} onMore={() => { isAtEnd.value = false; limit.value *= 2; }} />
+            <Before book={book} id={file.id} hidden={hidden} onPast={() => { isPast.value = true; }} onMore={() => { isAtEnd.value = false; limit.value *= 2; }} />
             {shown.length === 0 && stream.kind !== "opening" ? (
               <Empty title="Nothing has been said yet"><p>Write what is to be done below.</p></Empty>
             ) : null}
@@ -90,12 +91,17 @@ function drawn(book: Book, limit: number): { shown: readonly { mark: Mark; turn:
 const isWordless = ({ view, marks }: Book): boolean => view.isEnded && view.turns.length === 0 && marks.some((mark) => mark.streamId !== "");
 
 /** What is not in the page, said plainly. */
-function Before({ book, id, hidden, onMore }: { book: Book; id: string; hidden: number; onMore: () => void }) {
+function Before({ book, id, hidden, onPast, onMore }: { book: Book; id: string; hidden: number; onPast: () => void; onMore: () => void }) {
   const { view } = book;
   const isCut = view.held.leftOut > 0 || view.hasGap;
   return (
     <>
-      {isCut ? <p class="left-out dim">Earlier output is left out; the whole is in <code>baton session show {id} --transcript</code></p> : null}
+      {isCut ? (
+        <p class="left-out dim">
+          Not all of the output is here; the whole is in <code>baton session show {id} --transcript</code>
+          {view.isEnded ? <> <button type="button" onClick={onPast}>Show it</button></> : null}
+        </p>
+      ) : null}
       {hidden > 0 ? <p class="left-out"><button type="button" onClick={onMore}>Show more of what was before ({plural(hidden, "part")})</button></p> : null}
     </>
   );

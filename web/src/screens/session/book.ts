@@ -3,11 +3,13 @@
 
 import {
   emptyView, reduce, viewOf, type HookRun, type Permission, type Session, type SessionError, type SessionItem, type SessionView, type StateEvent, type StateKind,
-  type ToolRun,
+  type ToolRun, type Transcript,
 } from "@baton/sdk";
 
 const KEPT_MAX = 400;
 const BESIDE_MAX = 200;
+/** So much of what was said last is looked for in the transcript. */
+const PROBE_CHARS = 2000;
 
 /** A state, from when to when. */
 export interface Band {
@@ -177,6 +179,21 @@ function closed(book: Book, at: number): Book {
 /** The last moment that anything is known of. */
 function lastMoment(book: Book): number {
   return Math.max(book.bands.at(-1)?.from ?? 0, ...book.bars.map((bar) => bar.to ?? bar.from));
+}
+
+/** What was said after the connection was lost and before the end, from the transcript of a session that is over: it goes on where the page left off. */
+export function withTail(book: Book, lines: Transcript["lines"]): Book {
+  const turn = book.view.turns.at(-1);
+  const said = turn?.parts.at(-1);
+  if (!turn || said?.kind !== "text") return book;
+  const from = lines.findLastIndex((line) => line["kind"] !== "text") + 1;
+  const kept = lines.slice(from).map((line) => String(line["text"] ?? "")).join("");
+  const known = said.text.slice(-PROBE_CHARS);
+  const at = kept.lastIndexOf(known);
+  const more = at < 0 ? "" : kept.slice(at + known.length);
+  if (more === "") return book;
+  const parts = [...turn.parts, { kind: "text" as const, role: said.role, text: more }];
+  return { ...book, view: { ...book.view, turns: book.view.turns.with(-1, { ...turn, parts }) } };
 }
 
 /** How a session stands, for whoever came too late for its beginning. */

@@ -5,14 +5,17 @@ import type { Session, SessionItem } from "@baton/sdk";
 import { useEffect, useState } from "preact/hooks";
 import { act, failureOf, fetched, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
+import { inPlace, seen } from "../../state/tabs.js";
 import { tell, type Failure, type Fetched } from "../../state/store.js";
-import { emptyBook, take, withPrompt, withSession, type Book } from "./book.js";
+import { emptyBook, take, withPrompt, withSession, withTail, type Book } from "./book.js";
 
 /** How the stream of the session is. */
 export type Stream =
   | { kind: "opening" }
   | { kind: "live" }
   | { kind: "waiting"; since: number; reason: string }
+  /** Other tabs have all the connections that a browser opens. */
+  | { kind: "crowded" }
   | { kind: "over" }
   | { kind: "broken"; error: Failure };
 
@@ -81,26 +84,45 @@ function openFile(id: string): SessionFile {
 
   const follow = async (signal: AbortSignal): Promise<void> => {
     let since = performance.now();
-    try {
-      const items = client.followSession(id, {
-        signal,
-        onStatus: (status) => {
-          if (status.type === "open") stream.value = { kind: "live" };
-          if (status.type !== "waiting") return;
-          const began = stream.value.kind === "waiting" ? stream.value.since : Date.now();
-          stream.value = { kind: "waiting", since: began, reason: status.reason };
-        },
-      });
-      for await (const item of items) {
-        await one(item);
-        if (performance.now() - since > SLICE_MS) {
-          await turn();
-          since = performance.now();
-        }
+    let isBroken = known.view.at > 0;
+    const items = client.followSession(id, {
+      signal,
+      ...(known.view.at > 0 ? { after: known.view.at } : {}),
+      onStatus: (status) => {
+        if (status.type === "open") stream.value = { kind: "live" };
+        if (status.type !== "waiting") return;
+        isBroken = true;
+        wait(status.reason);
+      },
+    });
+    for await (const item of items) {
+      await one(item);
+      if (performance.now() - since > SLICE_MS) {
+        await turn();
+        since = performance.now();
       }
-      stream.value = { kind: "over" };
-    } catch (error) {
-      if (!signal.aborted) stream.value = { kind: "broken", error: failureOf(error) };
+    }
+    // A connection that was lost may have missed the last words.
+    if (isBroken && known.view.turns.length > 0) {
+      const past = await fetched(client.getTranscript(id));
+      if (past.kind === "ready") known = withTail(known, past.value.lines);
+      publish();
+    }
+    stream.value = { kind: "over" };
+  };
+
+  const wait = (reason: string): void => {
+    const since = stream.value.kind === "waiting" ? stream.value.since : Date.now();
+    stream.value = { kind: "waiting", since, reason };
+  };
+
+  /** Follows it to its end; a tab that nobody looks at may have to leave its place to others, and goes on when it is looked at. */
+  const followInPlace = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted && stream.value.kind !== "over" && stream.value.kind !== "broken") {
+      await inPlace(signal, () => { stream.value = { kind: "crowded" }; }, async (own) => {
+        await follow(own).catch((error: unknown) => { if (!own.aborted) stream.value = { kind: "broken", error: failureOf(error) }; });
+      });
+      await seen(signal);
     }
   };
 
@@ -111,7 +133,7 @@ function openFile(id: string): SessionFile {
     book.value = known;
     stream.value = { kind: "opening" };
     void look();
-    void follow(abort.signal);
+    void followInPlace(abort.signal);
   };
 
   const send = async (text: string): Promise<boolean> => {
