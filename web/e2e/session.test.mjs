@@ -268,6 +268,28 @@ test("a tool that could not be run to its end is tried again", async (t) => {
   assert.deepEqual(page.problems, []);
 });
 
+test("two windows on one session are in step, and what was written elsewhere is in both", async (t) => {
+  const server = await start(t);
+  const { id, page } = await opened(t, server);
+  const other = await open(t, server, { path: `/sessions/${id}` });
+  const both = [page, other];
+  const prompts = (window) => window.locator(".turn > .is-user").allTextContents();
+  await say(page, "permission slow");
+  for (const window of both) await window.locator(".pinned").getByText("run_command: make").waitFor();
+  await other.locator(".pinned").getByRole("button", { name: "Allow" }).click();
+  for (const window of both) await window.locator(".pinned").waitFor({ state: "detached" });
+  for (const window of both) await window.getByText("slow 20").waitFor();
+  for (const window of both) await isReady(window);
+  await server.baton(["session", "send", id, "echo from the command line"]);
+  for (const window of both) await until("each has both prompts", async () => (await prompts(window)).join("|") === "permission slow|echo from the command line");
+  for (const window of both) await isReady(window);
+  assert.equal(await words(page), await words(other));
+  // Who comes later, or again, sees the same.
+  await page.reload();
+  await until("it is as it was", async () => (await words(page)) === (await words(other)) && (await prompts(page)).join("|") === "permission slow|echo from the command line");
+  assert.deepEqual([...page.problems, ...other.problems], []);
+});
+
 test("a server that is killed and comes back: nothing is lost, nothing is there twice", async (t) => {
   const server = await start(t);
   const { id, page } = await opened(t, server);

@@ -114,6 +114,33 @@ test("a good trace passes, is proven in the page, and grows", async (t) => {
   assert.deepEqual(page.problems, []);
 });
 
+test("a server that is killed under an open trace: every record is there once, also those of the time without it", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const id = await trace(server, 5);
+  const page = await open(t, server, { path: `/traces/${id}` });
+  const seqs = () => page.locator(".record").evaluateAll((rows) => rows.map((row) => Number(row.dataset.seq)).sort((a, b) => a - b));
+  const upTo = (count) => until(`records 1 to ${count}, each once`, async () => JSON.stringify(await seqs()) === JSON.stringify(Array.from({ length: count }, (_, at) => at + 1)));
+  await upTo(6);
+  await server.kill();
+  await page.locator(".link.is-bad").waitFor();
+  await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(3) });
+  await server.serve();
+  await page.locator(".link.is-good").waitFor();
+  await upTo(9);
+  await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(2) });
+  await upTo(11);
+  await verdict(page).getByText("pass").first().waitFor();
+  // And killed while it grows.
+  const growing = Array.from({ length: 4 }, async (_, at) => {
+    if (at === 1) await server.kill();
+    await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(1) });
+  });
+  await Promise.all(growing);
+  await server.serve();
+  await upTo(15);
+  assert.deepEqual(page.problems, []);
+});
+
 test("a record that was changed on the disk is shown as broken at its place", async (t) => {
   const server = await start(t, { dispatch: false });
   const id = await trace(server, 700, (n) => ({ n, said: n === 600 ? "the truth" : "a note" }));

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use baton_core::ids::{HookRunId, StreamId};
 use baton_core::session::{Answer, Effect, Input, ProcessEnd, RunStatus, Sent, StreamEnd, ToolsBy};
 use baton_store::AppendError;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::actor::{Letter, Running, Spawn, Stream};
+use super::actor::{Letter, Running, Spawn, Stream, object};
 use super::hook_run::HookRunner;
 use super::snapshot::Process;
 use crate::agent::Exit;
@@ -96,7 +96,7 @@ impl Running {
         self.overheard = Overheard::default();
         match sent {
             Sent::Prompt(text) => {
-                let mut fields = Map::from_iter([("text".to_owned(), text.clone().into())]);
+                let mut fields = object(json!({"text": text, "streamId": stream.to_string()}));
                 if !self.more.is_empty() {
                     fields.insert("more".to_owned(), self.more.clone().into());
                 }

@@ -4,10 +4,11 @@ import { useComputed, useSignal, type Signal } from "@preact/signals";
 import type { Turn } from "@baton/sdk";
 import { useCallback, useLayoutEffect, useRef } from "preact/hooks";
 import { Empty } from "../../parts/States.js";
+import { Text } from "../../parts/Text.js";
 import { Time } from "../../parts/Time.js";
 import { plural } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
-import { oneLine, plain } from "../../state/text.js";
+import { oneLine } from "../../state/text.js";
 import type { Book, Mark } from "./book.js";
 import { memo } from "./memo.js";
 import { Past } from "./Past.js";
@@ -128,8 +129,8 @@ const TurnBlock = memo(({ mark, turn, skip, isFormatted, marked }: TurnProps) =>
   return (
     <section class="turn" aria-label={BEGINNINGS[mark.reason] ?? "Turn"}>
       <h3 class="turn-head dim">{BEGINNINGS[mark.reason] ?? "Turn"}{mark.at > 0 ? <> · <Time at={mark.at} /></> : null}</h3>
-      {mark.prompt !== undefined ? <div class="said is-user" dir="auto">{plain(mark.prompt.slice(0, 20_000))}</div> : null}
-      {mark.prompt === undefined && mark.reason === "user_input" && turn ? <p class="said is-status dim">What it was told is not in this page; the transcript has it.</p> : null}
+      {mark.prompt ? <div class="said is-user"><Text text={mark.prompt} /></div> : null}
+      {mark.prompt === "" ? <p class="said is-status dim">What it was told is not in this page; the transcript has it.</p> : null}
       {parts.slice(skip).map((part, at) => part.kind === "tool_call"
         ? <Call key={first + skip + at} call={part} run={mark.tools.findLast((run) => run.callId === part.callId)} answered={answeredOf(part.callId)} marked={marked} />
         : <Said key={first + skip + at} part={part} isFormatted={isFormatted} />)}

@@ -58,14 +58,12 @@ export interface Book {
   marks: readonly Mark[];
   /** What was written here and has no turn yet. */
   prompt: string | undefined;
-  /** Prompts that were written here, by their turns. */
-  prompts: ReadonlyMap<string, string>;
   /** When its end was asked for. */
   stoppingSince: number | undefined;
 }
 
 export const emptyBook = (): Book => ({
-  view: emptyView(), bands: [], bars: [], marks: [], prompt: undefined, prompts: new Map(), stoppingSince: undefined,
+  view: emptyView(), bands: [], bars: [], marks: [], prompt: undefined, stoppingSince: undefined,
 });
 
 /** Takes the next item in. */
@@ -85,7 +83,7 @@ export function take(book: Book, item: SessionItem): Book {
     }
     case "gap":
       // It is told from its beginning: what happened is told again, what was said is here.
-      return item.resumeFrom === 0 ? { ...emptyBook(), view, prompts: book.prompts } : next;
+      return item.resumeFrom === 0 ? { ...emptyBook(), view } : next;
     case "ended":
       return withTurns(closed(next, lastMoment(next)));
     default:
@@ -106,9 +104,8 @@ function noteState(book: Book, event: StateEvent, before: SessionView): Book {
       const next = { ...book, bands, stoppingSince };
       if (event.to !== "calling_llm" || event.streamId === undefined) return next;
       const isOurs = event.reason === "user_input" && book.prompt !== undefined;
-      const prompts = isOurs && book.prompt ? bounded(new Map(book.prompts).set(event.streamId, book.prompt)) : book.prompts;
-      const mark = markOf(event.streamId, at, event.reason, prompts.get(event.streamId));
-      return withMark({ ...next, prompts, prompt: isOurs ? undefined : book.prompt }, mark);
+      const mark = markOf(event.streamId, at, event.reason, isOurs ? book.prompt : undefined);
+      return withMark({ ...next, prompt: isOurs ? undefined : book.prompt }, mark);
     }
     case "tool_lifecycle": {
       const run = book.view.toolRuns.findLast((other) => other.runId === event.runId);
@@ -181,6 +178,19 @@ function lastMoment(book: Book): number {
   return Math.max(book.bands.at(-1)?.from ?? 0, ...book.bars.map((bar) => bar.to ?? bar.from));
 }
 
+/** Whether a prompt was sent from elsewhere: then it is in the transcript alone. */
+export const lacksPrompt = (book: Book): boolean => book.marks.some((mark) => mark.reason === "user_input" && mark.prompt === undefined);
+
+/** Prompts as the transcript has them, each of its turn; where this was the last look at it, what it does not have is empty. */
+export function withPrompts(book: Book, lines: Transcript["lines"], isLast: boolean): Book {
+  const found = new Map(lines.filter((line) => line["kind"] === "prompt").map((line) => [line["streamId"], String(line["text"] ?? "")]));
+  const filled = (mark: Mark): Mark => {
+    const prompt = mark.prompt ?? found.get(mark.streamId) ?? (isLast && mark.reason === "user_input" ? "" : undefined);
+    return prompt === mark.prompt ? mark : { ...mark, prompt };
+  };
+  return { ...book, marks: book.marks.map(filled) };
+}
+
 /** What was said after the connection was lost and before the end, from the transcript of a session that is over: it goes on where the page left off. */
 export function withTail(book: Book, lines: Transcript["lines"]): Book {
   const turn = book.view.turns.at(-1);
@@ -209,11 +219,5 @@ export function withSession(book: Book, session: Session, now: number): Book {
 
 /** Turns of which only the words are known have a mark as well. */
 function withTurns(book: Book): Book {
-  return book.view.turns.reduce((now, turn) => withMark(now, markOf(turn.streamId, 0, "", book.prompts.get(turn.streamId))), book);
-}
-
-function bounded(prompts: Map<string, string>): Map<string, string> {
-  const first = prompts.keys().next().value;
-  if (prompts.size > 50 && first !== undefined) prompts.delete(first);
-  return prompts;
+  return book.view.turns.reduce((now, turn) => withMark(now, markOf(turn.streamId, 0, "", undefined)), book);
 }

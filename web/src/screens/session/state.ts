@@ -7,7 +7,7 @@ import { act, failureOf, fetched, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { inPlace, seen } from "../../state/tabs.js";
 import { tell, type Failure, type Fetched } from "../../state/store.js";
-import { emptyBook, take, withPrompt, withSession, withTail, type Book } from "./book.js";
+import { emptyBook, lacksPrompt, take, withPrompt, withPrompts, withSession, withTail, type Book } from "./book.js";
 
 /** How the stream of the session is. */
 export type Stream =
@@ -36,6 +36,9 @@ export interface SessionFile {
 
 /** Items are taken for so long before the page may draw and hear its person. */
 const SLICE_MS = 12;
+/** Prompts that were written elsewhere are read together, a moment after their turn began; and once more where they are not there yet. */
+const READ_MS = 200;
+const READS_MAX = 5;
 /** The screen is drawn anew no more often than the browser draws, and in a tab that is not seen this often. */
 const HIDDEN_MS = 100;
 
@@ -52,7 +55,7 @@ function openFile(id: string): SessionFile {
   const book = signal(emptyBook());
   const session = signal<Fetched<Session>>({ kind: "loading" });
   const stream = signal<Stream>({ kind: "opening" });
-  let known: Book = { ...emptyBook(), prompts: keptPrompts(id) };
+  let known = emptyBook();
   let abort: AbortController | undefined;
   let asking: Promise<Session | undefined> | undefined;
 
@@ -65,12 +68,23 @@ function openFile(id: string): SessionFile {
   };
   const look = (): Promise<Session | undefined> => (asking ??= ask().finally(() => { asking = undefined; }));
 
+  /** What was written elsewhere is not told, but in the transcript. */
+  let reading: ReturnType<typeof setTimeout> | undefined;
+  const readPrompts = (tries = 0): void => {
+    reading ??= setTimeout(async () => {
+      const came = await fetched(client.getTranscript(id));
+      reading = undefined;
+      known = withPrompts(known, came.kind === "ready" ? came.value.lines : [], tries >= READS_MAX);
+      publish();
+      if (lacksPrompt(known) && !abort?.signal.aborted) readPrompts(tries + 1);
+    }, READ_MS);
+  };
+
   const one = async (item: SessionItem): Promise<void> => {
     const state = known.view.state;
-    const { prompts } = known;
     known = take(known, item);
-    if (known.prompts !== prompts) keepPrompts(id, known.prompts);
     publish();
+    if (item.kind === "state_event" && lacksPrompt(known)) readPrompts();
     if (item.kind === "gap" && item.resumeFrom !== 0) {
       // What was asked for before may be from before.
       await asking;
@@ -129,7 +143,7 @@ function openFile(id: string): SessionFile {
   const open = (): void => {
     abort?.abort();
     abort = new AbortController();
-    known = { ...emptyBook(), prompts: known.prompts };
+    known = emptyBook();
     book.value = known;
     stream.value = { kind: "opening" };
     void look();
@@ -159,26 +173,6 @@ function openFile(id: string): SessionFile {
     stop: () => act(client.stopSession(id), "The session has ended."),
     retry: (kind, run) => act(kind === "tool" ? client.retryTool(id, run) : client.retryHook(id, run), "It is tried again."),
   };
-}
-
-/** What was written to a session is in its transcript, but not told: this tab remembers what was written in it. */
-const PROMPT_CHARS_MAX = 20_000;
-const promptsKey = (id: string): string => `prompts ${id}`;
-
-function keptPrompts(id: string): ReadonlyMap<string, string> {
-  try {
-    return new Map(JSON.parse(sessionStorage.getItem(promptsKey(id)) ?? "[]") as [string, string][]);
-  } catch {
-    return new Map();
-  }
-}
-
-function keepPrompts(id: string, prompts: ReadonlyMap<string, string>): void {
-  try {
-    sessionStorage.setItem(promptsKey(id), JSON.stringify([...prompts].map(([turn, text]) => [turn, text.slice(0, PROMPT_CHARS_MAX)])));
-  } catch {
-    // A browser that keeps nothing, or no more, shows the answers without the questions after a reload.
-  }
 }
 
 /** Lets everything else have its turn. */
