@@ -84,7 +84,8 @@ test("a list or a session that cannot be had says why, and is there once it can"
 test("a session streams, asks, and is answered in the page", async (t) => {
   const server = await start(t);
   const { id, page } = await opened(t, server);
-  await say(page, "tool permission slow");
+  await say(page, "plan tool permission slow");
+  await page.getByRole("list", { name: "Plan" }).getByText("do it").waitFor();
   await page.locator(".pinned").getByText("run_command: make").waitFor();
   assert.match(await page.locator(".pinned").textContent(), /is a no in/);
   assert.match(await page.locator("#composer-why").textContent(), /at work/);
@@ -97,7 +98,7 @@ test("a session streams, asks, and is answered in the page", async (t) => {
   await page.getByText("slow 20").waitFor();
   await isReady(page);
   assert.match(await page.locator(".turn .fold.is-call").nth(1).textContent(), /run_command.*make.*allowed by/s);
-  assert.match(await page.locator(".turn .is-user").textContent(), /tool permission slow/);
+  assert.match(await page.locator(".turn .is-user").textContent(), /plan tool permission slow/);
   const row = page.locator(".turn .fold.is-call").first();
   await row.locator("summary").click();
   await row.getByText("Output").waitFor();

@@ -46,6 +46,8 @@ export interface Turn {
   /** How many parts before these are not here any more, where there are such. */
   leftOut?: number;
   usage: unknown;
+  /** What the agent means to do, as it said last: a list, each with `content` and `status`. */
+  plan?: unknown;
   /** How it ended; missing while it goes on. */
   end: { type: "completed"; reason: string } | { type: "error"; message: string; code: string | undefined } | undefined;
 }
@@ -250,7 +252,7 @@ function applyToTurn(turn: Turn, event: StreamEvent): Turn | undefined {
       return withCall(turn, { ...call, toolName: toolName ?? call.toolName, status: "completed", output: bounded(output), error: bounded(error) });
     }
     case "metadata":
-      return { ...turn, usage: bounded(event.payload.usage) ?? turn.usage };
+      return { ...turn, usage: bounded(event.payload.usage) ?? turn.usage, ...("plan" in event.payload ? { plan: bounded(event.payload.plan) } : {}) };
     case "status":
       if (!isText(event.payload.message)) return undefined;
       return { ...turn, parts: [...parts, { kind: "status", message: cut(event.payload.message) }] };

@@ -128,7 +128,7 @@ export type StreamEvent =
   | Streamed<"text_delta" | "thinking_delta", { text: string; role: string }>
   | Streamed<"tool_call_delta", { callId: string; toolName?: string; arguments?: unknown; status?: "pending" | "running" }>
   | Streamed<"tool_call_completed", { callId: string; toolName: string; output?: unknown; error?: unknown }>
-  | Streamed<"metadata", { usage?: unknown }>
+  | Streamed<"metadata", { usage?: unknown; plan?: unknown }>
   | Streamed<"status", { message: string }>
   | Streamed<"completed", { reason: string; usage?: unknown }>
   | Streamed<"error", { message: string; code?: string; recoverable?: boolean; cause?: string; resetsAt?: string }>;

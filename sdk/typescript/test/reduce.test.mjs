@@ -198,3 +198,10 @@ test("however much is said, the last of it is here and the rest is counted", () 
   take("mumble", { text: "z".repeat(5_000_000) });
   assert.ok(view.unknown.at(-1).event.length < 70_000);
 });
+
+test("the plan of a turn is what was said of it last", () => {
+  const plan = [{ content: "look around", priority: "medium", status: "completed" }];
+  const view = fold([streamed(1, "metadata", { plan: [] }), streamed(2, "metadata", { plan }), streamed(3, "metadata", { usage: { totalTokens: 3 } })]);
+  assert.deepEqual([view.turns[0].plan, view.turns[0].usage], [plan, { totalTokens: 3 }]);
+  assert.ok(JSON.stringify(fold([streamed(1, "metadata", { plan: "x".repeat(1_000_000) })])).length < 100_000, "however long it is, it is cut");
+});

@@ -30,6 +30,24 @@ export const Said = memo(({ part, isFormatted }: { part: Words; isFormatted: boo
   }
 });
 
+const STEPS_MAX = 100;
+const STEP_SIGNS: { readonly [status: string]: string } = { completed: "✓", in_progress: "▸" };
+
+/** What the agent means to do, and how far it is. */
+export const Plan = memo(({ plan }: { plan: unknown }) => {
+  const steps = Array.isArray(plan) ? plan.slice(0, STEPS_MAX).map((step) => Object(step) as { content?: unknown; status?: unknown }) : [];
+  if (steps.length === 0) return null;
+  return (
+    <ol class="plan" aria-label="Plan">
+      {steps.map(({ content, status }, at) => (
+        <li key={at} class={status === "completed" ? "dim" : ""}>
+          <span aria-hidden="true">{STEP_SIGNS[String(status)] ?? "·"}</span> <bdi>{oneLine(shown(content), 400)}</bdi> <span class="dim">{oneLine(shown(status), 40).replaceAll("_", " ")}</span>
+        </li>
+      ))}
+    </ol>
+  );
+});
+
 /** About how high a long text is: so much is left for it until it is in sight, and only then it is laid out. */
 function roomFor(text: string): { containIntrinsicBlockSize: string } | undefined {
   if (text.length < 1000) return undefined;

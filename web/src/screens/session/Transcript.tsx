@@ -12,7 +12,7 @@ import { oneLine } from "../../state/text.js";
 import type { Book, Mark } from "./book.js";
 import { memo } from "./memo.js";
 import { Past } from "./Past.js";
-import { Call, Hook, Said } from "./Part.js";
+import { Call, Hook, Plan, Said } from "./Part.js";
 import { Sign } from "./Sign.js";
 import type { SessionFile } from "./state.js";
 
@@ -134,6 +134,7 @@ const TurnBlock = memo(({ mark, turn, skip, isFormatted, marked }: TurnProps) =>
       {parts.slice(skip).map((part, at) => part.kind === "tool_call"
         ? <Call key={first + skip + at} call={part} run={mark.tools.findLast((run) => run.callId === part.callId)} answered={answeredOf(part.callId)} marked={marked} />
         : <Said key={first + skip + at} part={part} isFormatted={isFormatted} />)}
+      <Plan plan={turn?.plan} />
       {mark.tools.filter((run) => !called.has(run.callId)).map((run) => (
         <Call key={run.runId} call={undefined} run={run} answered={answeredOf(run.callId)} marked={marked} />
       ))}
