@@ -4,10 +4,14 @@ import { once } from "../../parts/once.js";
 import { useComputed, useSignal } from "@preact/signals";
 import type { Permission, SessionView } from "@baton/sdk";
 import { Mark } from "../../parts/Badge.js";
+import { Text } from "../../parts/Text.js";
 import { span } from "../../state/format.js";
 import { now } from "../../state/store.js";
 import { oneLine, plain } from "../../state/text.js";
 import type { SessionFile } from "./state.js";
+
+/** What is longer is told to be, and shown whole where somebody wants to see it. */
+const TITLE_CHARS = 2000;
 
 export function Pinned({ file }: { file: SessionFile }) {
   const pending = useComputed(() => file.book.value.view.pendingPermissions).value;
@@ -24,6 +28,7 @@ export function Pinned({ file }: { file: SessionFile }) {
 function One({ asked, isFirst, file }: { asked: Permission; isFirst: boolean; file: SessionFile }) {
   const text = useSignal("");
   const isBusy = useSignal(false);
+  const isLong = asked.title.length > TITLE_CHARS;
   const left = asked.expiresAtMs - now.value;
   const answer = async (given: string) => {
     isBusy.value = true;
@@ -33,8 +38,9 @@ function One({ asked, isFirst, file }: { asked: Permission; isFirst: boolean; fi
   return (
     <div class="ask">
       <p class="ask-title" role="alert">
-        <Mark kind="warn">{asked.kind === "question" ? "question" : "permission"}</Mark> <bdi>{plain(asked.title.slice(0, 2000))}</bdi>
+        <Mark kind="warn">{asked.kind === "question" ? "question" : "permission"}</Mark> {isLong ? null : <bdi>{plain(asked.title)}</bdi>}
       </p>
+      {isLong ? <Text text={asked.title} max={TITLE_CHARS} /> : null}
       <p class="dim">{left > 0 ? `Without an answer it is a no in ${span(left)}.` : "Its time is over: it counts as a no."}</p>
       {asked.kind === "question" ? (
         <form class="buttons" onSubmit={(event) => { event.preventDefault(); void answer(text.value); }}>
