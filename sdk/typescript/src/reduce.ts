@@ -1,6 +1,7 @@
 // The reducer: what a session says, folded into what is shown of it. A plain function of a view and an item; the page uses it, and so can you.
 //
-// State events are folded as `crates/core/src/session/view.rs` does it, so that the view is what `getSession` gives. Stream events become turns. What is
+// State events are folded as `crates/core/src/session/view.rs` does it, so that the view is what `getSession` gives; the recordings in
+// `fixtures/sessions/` say that both come to the same. Stream events become turns. What is
 // not known, or does not hold what it should, is kept as it came in `unknown`. However long a session talks, its view stays small: the oldest parts go,
 // and are counted. The transcript has them.
 

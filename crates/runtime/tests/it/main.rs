@@ -18,6 +18,7 @@ mod notify;
 mod process;
 mod real_agents;
 mod receiver;
+mod recordings;
 mod session;
 mod session_tools;
 mod sim;

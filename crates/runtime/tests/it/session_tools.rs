@@ -134,7 +134,7 @@ fn exited(is_asked: bool) -> Told {
     Told::Exited(Box::new(Exit::without_process(ProcessEnd::Exited(0), is_asked)))
 }
 
-fn tools(start: &Start, change: impl FnOnce(&mut ToolSettings)) -> Arc<ToolRunner> {
+pub(crate) fn tools(start: &Start, change: impl FnOnce(&mut ToolSettings)) -> Arc<ToolRunner> {
     let private = start.workspace.parent().unwrap().join("private");
     let mut settings = ToolSettings::new(start.workspace.clone(), private);
     change(&mut settings);
