@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
+import { Boundary } from "./parts/Boundary.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { span } from "./state/format.js";
@@ -50,7 +51,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
         <button type="button" class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
       </header>
-      {isNeeds ? <Needs onClose={() => setNeeds(false)} /> : null}
+      {isNeeds ? <Boundary what="What needs you"><Needs onClose={() => setNeeds(false)} /></Boundary> : null}
       <main id="main" tabIndex={-1}>{children}</main>
       <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
         {toasts.value.map((toast) => (
