@@ -8,7 +8,7 @@ import { agentOf, blockReason, cardOf, isExpired, leaseEnd, leaseLeft, STATUSES,
 import { now } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { useFocus } from "./focus.js";
-import { drag, open, select, selected, startDrag } from "./state.js";
+import { drag, endDrag, open, select, selected, startDrag } from "./state.js";
 
 export const CARD_HEIGHT = 116;
 
@@ -22,7 +22,7 @@ export function Card({ task }: { task: Task }) {
   const link = useFocus(isSelected);
   return (
     <article class={`card ${isSelected ? "is-selected" : ""} ${drag.value?.id === task.id ? "is-dragged" : ""}`} aria-current={isSelected ? "true" : undefined}
-      draggable onDragStart={(event) => { event.dataTransfer?.setData("text/plain", task.id); startDrag(task); }} onDragEnd={() => { drag.value = undefined; }}>
+      draggable onDragStart={(event) => { event.dataTransfer?.setData("text/plain", task.id); startDrag(task); }} onDragEnd={endDrag}>
       <header class="card-top">
         <span class="id dim" title={task.id}>{shortTask(task.id)}</span>
         <Priority priority={task.priority} />

@@ -1,6 +1,6 @@
 // A column: its name, how many, the cards, and whether the card that is dragged may be dropped here.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Task } from "@baton/sdk";
 import { Badge } from "../../parts/Badge.js";
 import { Boundary } from "../../parts/Boundary.js";
@@ -30,6 +30,7 @@ export function ColumnView({ column }: { column: Column }) {
   const focus = selected.value === undefined ? -1 : tasks.findIndex((task) => task.id === selected.value);
   const [isOver, setOver] = useState(false);
   const dragged = drag.value;
+  useEffect(() => { if (!dragged) setOver(false); }, [dragged]);
   const take = (event: DragEvent) => {
     if (!drag.peek()) return;
     // Also where it cannot be dropped: whoever does is told why.

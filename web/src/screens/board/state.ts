@@ -1,6 +1,6 @@
 // What the board shows and what is done on it: columns, the selected card, the card that is dragged, the dialog that is open.
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Status, Task, TaskActions } from "@baton/sdk";
 import { ask, query } from "../../router.js";
 import { choicesOf, columnsOf, filterOf, OTHER, type Column, type Place } from "../../state/board.js";
@@ -85,10 +85,22 @@ export const drag = signal<Drag | undefined>(undefined);
 export function startDrag(task: Task): void {
   const started: Drag = { id: task.id, from: task.status, actions: { kind: "loading" } };
   drag.value = started;
+  // As long as something is dragged the pointer tells nothing: where it does, it was let go unseen.
+  addEventListener("pointermove", endDrag, { once: true });
   void getActions(task.id).then((actions) => {
     if (drag.peek() === started) drag.value = { ...started, actions };
   });
 }
+
+export function endDrag(): void {
+  drag.value = undefined;
+}
+
+// A card that goes elsewhere by itself is not dragged any more: its element is gone, and nobody hears of the end.
+effect(() => {
+  const dragged = drag.value;
+  if (dragged && tasks.value.get(dragged.id)?.status !== dragged.from) endDrag();
+});
 
 /** Lets go of the card over a column. */
 export function drop(to: Place): void {
