@@ -5,6 +5,7 @@
 
 import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
 import { failureOf } from "./failure.js";
+import { noteRecord, startIdentity } from "./identity.js";
 import { COLUMNS, ENDED } from "./model.js";
 import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading } from "./store.js";
 
@@ -29,6 +30,7 @@ let isFlushing = false;
 /** Begins, once. */
 export function startLive(): void {
   setInterval(() => { now.value = Date.now(); }, 1000);
+  startIdentity(client);
   void follow();
 }
 
@@ -68,6 +70,7 @@ async function follow(): Promise<void> {
 /** Notes what an event is about. */
 function take(record: LedgerRecord): void {
   position.value = record.pos;
+  noteRecord(record);
   // Whoever appends by hand may name anything.
   if (record.task !== undefined && TASK_ID.test(record.task)) dirtyTasks.add(record.task);
   if (record["session"] !== undefined || record.type.startsWith("session.")) isSessionsDirty = true;
