@@ -261,6 +261,73 @@ test("a move that cannot be made explains why before it is made", async (t) => {
   assert.equal(task.status, "ready");
 });
 
+test("a card that goes elsewhere while it is dragged leaves nothing behind", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const id = await make(server, "Taken away", "--ready");
+  await make(server, "Stays there", "--ready");
+  const page = await open(t, server);
+  await dragOver(page, cardIn(page, "ready", "Taken away"), column(page, "backlog"));
+  await page.locator(".drop-hint").first().waitFor();
+  await server.baton(["task", "move", id, "blocked", "--reason", "meanwhile"]);
+  await cardIn(page, "blocked", "Taken away").waitFor();
+  await until("the hints are gone", async () => (await page.locator(".drop-hint").count()) === 0);
+  await page.mouse.up();
+  assert.equal(await dialog(page).count(), 0, "what was let go is moved nowhere");
+  // Also where it is only hidden: a filter takes the element away, and its end is not heard.
+  await dragOver(page, cardIn(page, "ready", "Stays there"), column(page, "done"));
+  await column(page, "done").locator(".drop-hint.is-over").waitFor();
+  await page.getByRole("searchbox").evaluate((field) => { field.value = "taken"; field.dispatchEvent(new Event("input", { bubbles: true })); });
+  await cardIn(page, "ready", "Stays there").waitFor({ state: "detached" });
+  await page.mouse.move(4, 300);
+  await page.mouse.up();
+  await page.mouse.move(300, 20, { steps: 3 });
+  await until("the hints are gone", async () => (await page.locator(".drop-hint").count()) === 0);
+  assert.deepEqual(page.problems, []);
+});
+
+test("a letter right after m chooses, however fast it comes; Enter moves", async (t) => {
+  const server = await start(t, { dispatch: false });
+  await make(server, "In haste");
+  const page = await open(t, server);
+  const devtools = await page.context().newCDPSession(page);
+  // Handed over together, without waiting for what comes of the first.
+  const type = (...keys) => Promise.all(keys.map((key) => devtools.send("Input.dispatchKeyEvent", { type: "keyDown", key, text: key })));
+  await card(page, "In haste").waitFor();
+  for (const [letter, status] of [["r", "ready"], ["x", "deadletter"], ["o", "blocked"]]) {
+    await page.keyboard.press("j");
+    await page.locator(".card.is-selected").waitFor();
+    await type("m", letter);
+    // It means a place here, and no other thing that the key does on the board, as `x` does.
+    await until("the reason has the focus", () => dialog(page).getByLabel(`Why it goes to ${status}`).evaluate((field) => field === document.activeElement));
+    await page.keyboard.press(status === "deadletter" ? "Escape" : "Enter");
+    if (status !== "deadletter") await cardIn(page, status, "In haste").waitFor();
+    await until("the dialog is closed", async () => (await dialog(page).count()) === 0);
+  }
+  assert.deepEqual(page.problems, []);
+});
+
+test("Ctrl+K leads to the search from every screen, and is listed", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const id = await make(server, "To be found");
+  const page = await open(t, server);
+  for (const path of ["/", "/sessions", "/traces", "/health", `/tasks/${id}?tab=log`]) {
+    await page.goto(new URL(path, server.url).href);
+    await page.locator(".link.is-good").waitFor();
+    await page.keyboard.press("Control+k");
+    await page.waitForURL((url) => url.pathname === "/");
+    await until(`the search has the focus, from ${path}`, () => page.evaluate(() => document.activeElement?.id === "board-search"));
+  }
+  await page.keyboard.type("found");
+  await card(page, "To be found").waitFor();
+  // What stands there is replaced by typing.
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("nothing");
+  await page.getByText("None of 1 tasks fits the filters").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  await dialog(page).locator(".keys div", { hasText: "Ctrl+k" }).getByText("search the tasks").waitFor();
+});
+
 test("a card that changed meanwhile is not moved blindly", async (t) => {
   const server = await start(t, { dispatch: false });
   const id = await make(server, "Moves elsewhere", "--ready");

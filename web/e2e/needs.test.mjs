@@ -49,3 +49,31 @@ test("what needs a person is one list on every screen, counted in the title, and
   await page.getByRole("button", { name: "1 needs you" }).waitFor();
   assert.deepEqual(page.problems, []);
 });
+
+test("what waited before the page was opened is told to nobody; what comes is", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const block = async (title) => {
+    const { id } = await server.json(["task", "new", title, "--ready"]);
+    await server.baton(["task", "move", id, "blocked", "--reason", "which colour?"]);
+  };
+  await block("An old one");
+  const { id: session } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  await server.api("POST", `/v1/sessions/${session}/input`, { text: "permission" });
+  await until("it asks", async () => (await server.api("GET", "/v1/sessions")).sessions[0].pendingPermissions?.length === 1);
+  const page = await open(t, server, {
+    before: (page) => page.addInitScript(() => {
+      globalThis.told = [];
+      globalThis.Notification = class {
+        static permission = "granted";
+        constructor(title) { globalThis.told.push(title); }
+      };
+      Object.defineProperty(document, "hidden", { get: () => true });
+    }),
+  });
+  await page.getByRole("button", { name: "2 need you" }).waitFor();
+  await block("A new one");
+  await until("it is told", async () => (await page.evaluate(() => globalThis.told.length)) > 0);
+  await block("A newer one");
+  await until("it is told", async () => (await page.evaluate(() => globalThis.told.length)) > 1);
+  assert.deepEqual(await page.evaluate(() => globalThis.told), ["Blocked: A new one", "Blocked: A newer one"]);
+});

@@ -3,12 +3,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
+import { Boundary } from "./parts/Boundary.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
+import { SEARCH_ID } from "./screens/board/Filters.js";
 import { span } from "./state/format.js";
 import { keys, useKeys } from "./state/keys.js";
 import type { Need } from "./state/needs.js";
-import { dismiss, link, needs, now, toasts } from "./state/store.js";
+import { dismiss, link, needs, now, sessionsLoading, tasksLoading, toasts } from "./state/store.js";
 import { oneLine } from "./state/text.js";
 import { nextTheme, theme } from "./state/theme.js";
 
@@ -25,6 +27,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
   const [isNeeds, setNeeds] = useState(false);
   useKeys("Everywhere", [
     ...RAIL.map((item) => ({ keys: item.key, does: `go to ${item.name.toLowerCase()}`, run: () => go(item.path) })),
+    { keys: "Ctrl+k", does: "search the tasks", run: () => searchTasks() },
     { keys: "!", does: "what needs a person", run: () => setNeeds(!isNeeds) },
     { keys: "?", does: "these keys", run: () => setHelp(true) },
     { keys: "Escape", does: "back", run: () => { if (isNeeds) setNeeds(false); else if (place.value.screen !== "board") back(); } },
@@ -50,7 +53,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
         <button type="button" class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
       </header>
-      {isNeeds ? <Needs onClose={() => setNeeds(false)} /> : null}
+      {isNeeds ? <Boundary what="What needs you"><Needs onClose={() => setNeeds(false)} /></Boundary> : null}
       <main id="main" tabIndex={-1}>{children}</main>
       <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
         {toasts.value.map((toast) => (
@@ -63,6 +66,12 @@ export function Frame({ children }: { children: ComponentChildren }) {
       {isHelp ? <Help onClose={() => setHelp(false)} /> : null}
     </div>
   );
+}
+
+/** To the search of the board, from wherever it is; once the board is drawn. */
+function searchTasks(): void {
+  if (place.value.screen !== "board") go("/");
+  setTimeout(() => document.querySelector<HTMLInputElement>(`#${SEARCH_ID}`)?.select());
 }
 
 /** Whether what is shown is how things are. */
@@ -113,10 +122,13 @@ function Needs({ onClose }: { onClose: () => void }) {
 function useNotices(): void {
   const [known] = useState(() => ({ keys: undefined as Set<string> | undefined }));
   const all = needs.value;
+  const isLoaded = tasksLoading.value.kind === "whole" && sessionsLoading.value.kind === "whole";
   const screen = place.value.screen;
   useEffect(() => {
     const name = `${screen[0]?.toUpperCase()}${screen.slice(1)} · Baton`;
     document.title = all.length > 0 ? `(${all.length}) ${name}` : name;
+    // What was there before the page had loaded everything is nothing new.
+    if (!isLoaded) return;
     const fresh = known.keys ? all.filter((need) => !known.keys?.has(need.key)) : [];
     known.keys = new Set(all.map((need) => need.key));
     if (fresh.length === 0 || typeof Notification === "undefined" || Notification.permission !== "granted" || !document.hidden) return;
@@ -129,7 +141,7 @@ function useNotices(): void {
     } catch {
       // Some browsers let only workers tell: the count in the title has to do.
     }
-  }, [all, screen]);
+  }, [all, screen, isLoaded]);
 }
 
 function Help({ onClose }: { onClose: () => void }) {

@@ -5,7 +5,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import { Frame } from "./Frame.js";
 import { Gate } from "./Gate.js";
-import { place, startRouter } from "./router.js";
+import { place, startRouter, type Place } from "./router.js";
 import { Board } from "./screens/board/Board.js";
 import { HealthScreen } from "./screens/health/Health.js";
 import { SessionScreen } from "./screens/session/Session.js";
@@ -13,9 +13,10 @@ import { SessionsScreen } from "./screens/session/Sessions.js";
 import { TaskScreen } from "./screens/task/Task.js";
 import { TraceScreen } from "./screens/trace/Trace.js";
 import { TracesScreen } from "./screens/trace/Traces.js";
+import { Boundary } from "./parts/Boundary.js";
 import { Empty } from "./parts/States.js";
 import { startKeys } from "./state/keys.js";
-import { startLive } from "./state/live.js";
+import { loadSessions, loadTasks, startLive } from "./state/live.js";
 import { link } from "./state/store.js";
 import { startTheme } from "./state/theme.js";
 
@@ -41,10 +42,24 @@ function Screen() {
   }
 }
 
+const NAMES: { readonly [screen in Place["screen"]]: string } = {
+  board: "The board", task: "This task", sessions: "The sessions", session: "This session", traces: "The traces", trace: "This trace", health: "How Baton is", nowhere: "This place",
+};
+
+/** What every screen stands on is asked for again. */
+const anew = (): Promise<unknown> => Promise.all([loadTasks(), loadSessions()]);
+
 function Page() {
   const state = link.value;
   if (state.kind === "denied") return <Gate reason={state.reason} />;
-  return <Frame><Screen /></Frame>;
+  const here = place.value;
+  // Elsewhere it begins anew; and what of a screen cannot be drawn leaves the frame around it as it is.
+  const key = "id" in here ? `${here.screen} ${here.id}` : here.screen;
+  return (
+    <Boundary what="The page" again={anew}>
+      <Frame><Boundary key={key} what={NAMES[here.screen]} again={anew}><Screen /></Boundary></Frame>
+    </Boundary>
+  );
 }
 
 // A file that is let go beside a place for it does not take the place of the page.

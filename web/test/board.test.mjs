@@ -67,10 +67,6 @@ test("equal cards have the same order whatever order they came in", () => {
   assert.deepEqual(ids(columnsOf([...all].reverse(), none, NOW), "ready"), ["a", "b", "c"]);
 });
 
-test("a task of a status that nobody knows is nowhere, and breaks nothing", () => {
-  assert.ok(columnsOf([task("a", { status: "haunted" })], none, NOW).every((column) => column.tasks.length === 0));
-});
-
 test("ten thousand tasks are sorted in a moment", () => {
   const statuses = ["backlog", "ready", "in-progress", "blocked", "review", "done"];
   const all = Array.from({ length: 10_000 }, (_, n) => task(`TASK-${String((n * 7919) % 10_000).padStart(5, "0")}`, { status: statuses[n % 6], lastTransitionAt: new Date(NOW - ((n * 104_729) % 1e9)).toISOString() }));
@@ -101,4 +97,14 @@ test("keys go down, up and to the side, past columns without cards, and stay at 
   assert.equal(step(columns, "d", -1, 0), "c");
   assert.equal(step(columns, "gone", 1, 0), "a", "what is not shown any more is where one begins again");
   assert.equal(step([], "a", 1, 0), undefined);
+});
+
+test("a status that nobody knows has a column of its own, the last", () => {
+  const odd = [task("a"), task("b", { status: "frozen" }), task("c", { status: {} }), task("d", { status: null, title: null }), task("e", { status: "cancelled" })];
+  const columns = columnsOf(odd, none, NOW);
+  assert.deepEqual(columns.map((column) => column.status), ["backlog", "ready", "in-progress", "blocked", "review", "done", "other"]);
+  assert.deepEqual(ids(columns, "other"), ["b", "c", "d"]);
+  assert.deepEqual(ids(columnsOf(odd, { ...none, hasEnded: true }, NOW), "cancelled"), ["e"], "what is known to have ended is not among them");
+  assert.equal(columnsOf([task("a")], none, NOW).length, 6, "without any it is not there");
+  assert.equal(step(columns, "a", 1, 0), "b", "keys lead there");
 });

@@ -47,3 +47,11 @@ test("times that are none, and many tasks, break nothing", () => {
   assert.equal(needsOf([task("a", { status: "review", lastTransitionAt: "soon", updatedAt: undefined })], [])[0].since, 0);
   assert.equal(needsOf(Array.from({ length: 5000 }, (_, n) => task(`t${n}`, { status: "review" })), []).length, 5000);
 });
+
+test("what is not as it should be leaves the list out, and nothing else", () => {
+  const good = task("good", { status: "review" });
+  const odd = [null, task("a", { status: {}, title: null }), task("b", { status: "review", card: null }), good];
+  const sessions = [null, session("s1", { pendingPermissions: {} }), session("s2", { pendingPermissions: [asked("p", "permission", 1)] })];
+  assert.deepEqual(needsOf(odd, sessions).map((need) => need.key), ["s2 p", "b review", "good review"]);
+  assert.deepEqual(needsOf([good], undefined).map((need) => need.key), ["good review"]);
+});

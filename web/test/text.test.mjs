@@ -52,3 +52,7 @@ test("whatever a value is, it is text", () => {
   assert.equal(shown(circle), "[object Object]");
   assert.equal(shown(10n), "10");
 });
+
+test("what is no text at all is shown as what it is", () => {
+  for (const [odd, line] of [[null, "null"], [undefined, ""], [{}, "{}"], [7, "7"], [["a"], '[ "a" ]']]) assert.equal(oneLine(odd), line);
+});

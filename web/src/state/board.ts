@@ -1,7 +1,7 @@
 // The board: which tasks are shown, in which column, in which order. Plain functions of what is known.
 
 import type { Status, Task } from "@baton/sdk";
-import { agentOf, COLUMNS, ENDED, isExpired, tagsOf } from "./model.js";
+import { agentOf, COLUMNS, ENDED, isExpired, STATUSES, tagsOf } from "./model.js";
 
 /** What is asked for, as the address says it. */
 export interface Filter {
@@ -43,22 +43,27 @@ function rank(task: Task, now: number): number {
 
 const OVER: readonly Status[] = ["done", ...ENDED];
 
+/** Where a task stands whose status nobody here knows. */
+export const OTHER = "other";
+export type Place = Status | typeof OTHER;
+
 export interface Column {
-  status: Status;
+  status: Place;
   tasks: readonly Task[];
 }
 
-/** The columns with their tasks. */
+/** The columns with their tasks. A last one is there where a task has a status that is none of ours: what is there is seen. */
 export function columnsOf(tasks: Iterable<Task>, filter: Filter, now: number): readonly Column[] {
   const statuses = filter.hasEnded ? [...COLUMNS, ...ENDED] : COLUMNS;
-  const by = new Map<Status, { task: Task; rank: number; at: string }[]>(statuses.map((status) => [status, []]));
+  const by = new Map<Place, { task: Task; rank: number; at: string }[]>(statuses.map((status) => [status, []]));
   for (const task of tasks) {
     const at = String(task["lastTransitionAt"] ?? task.updatedAt ?? "");
-    if (isWanted(task, filter)) by.get(task.status)?.push({ task, rank: rank(task, now), at });
+    if (!isWanted(task, filter)) continue;
+    if (!STATUSES.includes(task.status) && !by.has(OTHER)) by.set(OTHER, []);
+    by.get(STATUSES.includes(task.status) ? task.status : OTHER)?.push({ task, rank: rank(task, now), at });
   }
-  return statuses.map((status) => {
-    const found = by.get(status) ?? [];
-    if (OVER.includes(status)) found.sort((a, b) => compare(b.at, a.at) || compare(a.task.id, b.task.id));
+  return [...by].map(([status, found]) => {
+    if ((OVER as readonly Place[]).includes(status)) found.sort((a, b) => compare(b.at, a.at) || compare(a.task.id, b.task.id));
     else found.sort((a, b) => a.rank - b.rank || compare(a.at, b.at) || compare(a.task.id, b.task.id));
     return { status, tasks: found.map((one) => one.task) };
   });

@@ -5,6 +5,7 @@
 
 import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
 import { failureOf } from "./failure.js";
+import { noteRecord, startIdentity } from "./identity.js";
 import { COLUMNS, ENDED } from "./model.js";
 import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading, type Link } from "./store.js";
 import { share, type Channel } from "./tabs.js";
@@ -29,11 +30,12 @@ let isFlushing = false;
 
 /** What the tab that leads tells the others: how it stands to the server, and what an event is about. */
 type Word = { link: Link } | { record: Heard };
-type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { task: string | undefined; session: boolean };
+type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { hash: string; task: string | undefined; session: boolean };
 
 /** Begins, once. */
 export function startLive(): void {
   setInterval(() => { now.value = Date.now(); }, 1000);
+  startIdentity(client);
   // Whoever leads is heard before anything is fetched: what happens in between is told.
   let loading: Promise<boolean> | undefined;
   const lead = async (others: Channel<Word>, signal: AbortSignal): Promise<void> => { if (await loading) await follow(others, signal); };
@@ -82,8 +84,8 @@ async function follow(others: Channel<Word>, signal: AbortSignal): Promise<void>
           if (status.type === "waiting") say({ kind: "waiting", since: link.value.kind === "waiting" ? link.value.since : Date.now(), reason: status.reason });
         },
       });
-      for await (const { pos, seq, type, task, trace, session } of stream) {
-        const record: Heard = { pos, seq, type, task, trace, session: session !== undefined };
+      for await (const { pos, seq, type, task, trace, session, hash } of stream) {
+        const record: Heard = { pos, seq, type, task, trace, hash: String(hash), session: session !== undefined };
         take(record);
         others.say({ record });
       }
@@ -108,6 +110,7 @@ async function isWorthAnother(error: unknown): Promise<boolean> {
 /** Notes what an event is about. */
 function take(record: Heard): void {
   position.value = Math.max(position.value, record.pos);
+  noteRecord(record);
   // Whoever appends by hand may name anything.
   if (record.task !== undefined && TASK_ID.test(record.task)) dirtyTasks.add(record.task);
   if (record.session || record.type.startsWith("session.")) isSessionsDirty = true;

@@ -21,16 +21,22 @@ const OWN_END = "dependencies";
 
 export function needsOf(tasks: Iterable<Task>, sessions: readonly Session[]): readonly Need[] {
   const needs: Need[] = [];
-  for (const session of sessions) {
-    if (session.terminationInfo) continue;
-    for (const asked of session.pendingPermissions ?? []) needs.push(ofPermission(session, asked));
-  }
-  for (const task of tasks) {
-    const need = ofTask(task);
-    if (need) needs.push(need);
-  }
+  for (const session of Array.isArray(sessions) ? sessions : []) needs.push(...sound(() => ofSession(session)));
+  for (const task of tasks) needs.push(...sound(() => ofTask(task)));
   return needs.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || a.since - b.since || (a.key < b.key ? -1 : 1));
 }
+
+/** The list stands on every screen: what is not as it should be leaves it out, and nothing else. */
+function sound(read: () => readonly Need[]): readonly Need[] {
+  try {
+    return read();
+  } catch {
+    return [];
+  }
+}
+
+const ofSession = (session: Session): readonly Need[] =>
+  session.terminationInfo ? [] : (session.pendingPermissions ?? []).map((asked) => ofPermission(session, asked));
 
 function ofPermission(session: Session, asked: Permission): Need {
   return {
@@ -43,25 +49,25 @@ function ofPermission(session: Session, asked: Permission): Need {
   };
 }
 
-function ofTask(task: Task): Need | undefined {
+function ofTask(task: Task): readonly Need[] {
   const { asks, guard, run } = cardOf(task);
   if (asks !== undefined && guard !== undefined) {
     const detail = `${asks} of its guarded run waits for your review`;
-    return { key: `${task.id} ${asks}`, kind: "review", title: task.title, detail, path: tracePath(guard), since: Date.parse(run?.startedAt ?? "") || 0 };
+    return [{ key: `${task.id} ${asks}`, kind: "review", title: task.title, detail, path: tracePath(guard), since: Date.parse(run?.startedAt ?? "") || 0 }];
   }
   const at = Date.parse(String(task["lastTransitionAt"] ?? task.updatedAt ?? ""));
   const base = { title: task.title, path: taskPath(task.id), since: Number.isNaN(at) ? 0 : at, key: `${task.id} ${task.status}` };
   switch (task.status) {
     case "review":
       // What waits for CI waits for nobody.
-      return task.phase === "CI_PENDING" ? undefined : { ...base, kind: "review", detail: "waits for your review" };
+      return task.phase === "CI_PENDING" ? [] : [{ ...base, kind: "review", detail: "waits for your review" }];
     case "blocked": {
       const why = blockReason(task);
-      return why === OWN_END ? undefined : { ...base, kind: "blocked", detail: why ?? "blocked" };
+      return why === OWN_END ? [] : [{ ...base, kind: "blocked", detail: why ?? "blocked" }];
     }
     case "deadletter":
-      return { ...base, kind: "deadletter", detail: `given up after ${task.attempts ?? 0} attempts` };
+      return [{ ...base, kind: "deadletter", detail: `given up after ${task.attempts ?? 0} attempts` }];
     default:
-      return undefined;
+      return [];
   }
 }

@@ -20,9 +20,9 @@ export function plain(text: string): string {
 
 const code = (found: string, digits: number): string => (found.codePointAt(0) ?? 0).toString(16).padStart(digits, "0");
 
-/** One line of a text, cut where it is long. */
+/** One line of a text, cut where it is long. What is no text, against all that was agreed, is shown as what it is. */
 export function oneLine(text: string, max = 200): string {
-  const line = plain(text.slice(0, max * 4)).replace(/\s+/g, " ").trim();
+  const line = plain(shown(text).slice(0, max * 4)).replace(/\s+/g, " ").trim();
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
 }
 

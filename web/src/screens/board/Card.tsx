@@ -4,17 +4,17 @@ import type { Status, Task } from "@baton/sdk";
 import { Mark } from "../../parts/Badge.js";
 import { sessionPath, taskPath } from "../../router.js";
 import { plural, span } from "../../state/format.js";
-import { agentOf, blockReason, cardOf, isExpired, leaseEnd, leaseLeft, tagsOf, type Tests } from "../../state/model.js";
+import { agentOf, blockReason, cardOf, isExpired, leaseEnd, leaseLeft, STATUSES, tagsOf, type Tests } from "../../state/model.js";
 import { now } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { useFocus } from "./focus.js";
-import { drag, open, select, selected, startDrag } from "./state.js";
+import { drag, endDrag, open, select, selected, startDrag } from "./state.js";
 
 export const CARD_HEIGHT = 116;
 
 /** An id without what most of them have in common; the whole of it is in its title. */
 const shortTask = (id: string): string => id.replace(/^TASK-(\d{4}-(?=\d\d-\d\d-))?/, "");
-const phaseName = (phase: string): string => phase.toLowerCase().replaceAll("_", " ");
+const phaseName = (phase: string): string => oneLine(phase, 60).toLowerCase().replaceAll("_", " ");
 
 export function Card({ task }: { task: Task }) {
   const isSelected = selected.value === task.id;
@@ -22,7 +22,7 @@ export function Card({ task }: { task: Task }) {
   const link = useFocus(isSelected);
   return (
     <article class={`card ${isSelected ? "is-selected" : ""} ${drag.value?.id === task.id ? "is-dragged" : ""}`} aria-current={isSelected ? "true" : undefined}
-      draggable onDragStart={(event) => { event.dataTransfer?.setData("text/plain", task.id); startDrag(task); }} onDragEnd={() => { drag.value = undefined; }}>
+      draggable onDragStart={(event) => { event.dataTransfer?.setData("text/plain", task.id); startDrag(task); }} onDragEnd={endDrag}>
       <header class="card-top">
         <span class="id dim" title={task.id}>{shortTask(task.id)}</span>
         <Priority priority={task.priority} />
@@ -30,7 +30,7 @@ export function Card({ task }: { task: Task }) {
         <Tools task={task} title={title} />
       </header>
       <a ref={link} class="card-title" href={taskPath(task.id)} draggable={false} onFocus={() => select(task.id)}><bdi>{title}</bdi></a>
-      <p class="card-line dim"><Who task={task} /><Phase task={task} />{task.lease ? <Attempts task={task} /> : null}</p>
+      <p class="card-line dim">{STATUSES.includes(task.status) ? null : <Mark kind="warn">{oneLine(task.status, 24)}</Mark>}<Who task={task} /><Phase task={task} />{task.lease ? <Attempts task={task} /> : null}</p>
       <Foot task={task} />
     </article>
   );

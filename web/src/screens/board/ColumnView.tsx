@@ -1,17 +1,19 @@
 // A column: its name, how many, the cards, and whether the card that is dragged may be dropped here.
 
-import type { Status } from "@baton/sdk";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import type { Task } from "@baton/sdk";
 import { Badge } from "../../parts/Badge.js";
+import { Boundary } from "../../parts/Boundary.js";
 import { Windowed } from "../../parts/Windowed.js";
-import type { Column } from "../../state/board.js";
+import { OTHER, type Column, type Place } from "../../state/board.js";
+import { taskPath } from "../../router.js";
 import { plural } from "../../state/format.js";
 import { oneLine } from "../../state/text.js";
 import { moveTo } from "./actions.js";
 import { Card, CARD_HEIGHT } from "./Card.js";
 import { drag, drop, isFiltered, selected, shownColumn } from "./state.js";
 
-const COMES: { readonly [status in Status]: string } = {
+const COMES: { readonly [status in Place]: string } = {
   backlog: "What is not to be begun yet waits here: new tasks that are not ready.",
   ready: "What is made ready comes here, and the next free agent takes it.",
   "in-progress": "A task comes here when an agent takes it.",
@@ -20,6 +22,7 @@ const COMES: { readonly [status in Status]: string } = {
   done: "What was approved comes here.",
   cancelled: "What was called off comes here.",
   deadletter: "What failed too often is given up, and comes here.",
+  other: "What has a status that this page does not know stands here.",
 };
 
 export function ColumnView({ column }: { column: Column }) {
@@ -27,6 +30,7 @@ export function ColumnView({ column }: { column: Column }) {
   const focus = selected.value === undefined ? -1 : tasks.findIndex((task) => task.id === selected.value);
   const [isOver, setOver] = useState(false);
   const dragged = drag.value;
+  useEffect(() => { if (!dragged) setOver(false); }, [dragged]);
   const take = (event: DragEvent) => {
     if (!drag.peek()) return;
     // Also where it cannot be dropped: whoever does is told why.
@@ -41,17 +45,22 @@ export function ColumnView({ column }: { column: Column }) {
       <h2 class="column-head"><Badge status={status} /> <span class="count">{tasks.length}</span></h2>
       {tasks.length === 0 ? <p class="column-empty dim">{isFiltered.value ? "Nothing here fits the filters." : COMES[status]}</p> : (
         <Windowed class="column-cards" count={tasks.length} rowHeight={CARD_HEIGHT} label={`Tasks that are ${status}`} focus={focus < 0 ? undefined : focus}
-          row={(index) => { const task = tasks[index]; return task ? <Card key={task.id} task={task} /> : null; }} />
+          row={(index) => { const task = tasks[index]; return task ? <Whole key={task.id} task={task} /> : null; }} />
       )}
       {dragged ? <DropHint status={status} isOver={isOver} /> : null}
     </section>
   );
 }
 
+/** A card; where it cannot be drawn, that there is one, and where it leads. */
+function Whole({ task }: { task: Task }) {
+  return <Boundary what="This card" instead={<p class="card text-bad">This card cannot be shown: <a href={taskPath(String(task.id))}>{oneLine(task.id, 64)}</a></p>}><Card task={task} /></Boundary>;
+}
+
 /** Says before the card is dropped what will come of it. */
-function DropHint({ status, isOver }: { status: Status; isOver: boolean }) {
+function DropHint({ status, isOver }: { status: Place; isOver: boolean }) {
   const dragged = drag.value;
-  if (!dragged || dragged.from === status) return null;
+  if (!dragged || dragged.from === status || status === OTHER) return null;
   const { actions } = dragged;
   const over = isOver ? "is-over" : "";
   if (actions.kind === "loading") return <p class={`drop-hint ${over}`}>…</p>;

@@ -1,7 +1,7 @@
 // Moves a card: every status with its letter, why it cannot go where it cannot, and the reason that is kept with the move.
 
 import type { Allowed, Status } from "@baton/sdk";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Badge } from "../../parts/Badge.js";
 import { Dialog } from "../../parts/Dialog.js";
 import { fetched, inWords } from "../../state/failure.js";
@@ -30,8 +30,8 @@ export function MoveDialog({ which }: { which: Extract<Open, { kind: "move" }> }
     field.current?.focus();
     field.current?.select();
   }, [chosen]);
-  // Letters choose wherever the focus is in the dialog, but where somebody writes.
-  useEffect(() => {
+  // Letters choose wherever the focus is in the dialog, but where somebody writes: from the very next key on.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
       const to = LETTERS[event.key];

@@ -1,11 +1,11 @@
 // What the board shows and what is done on it: columns, the selected card, the card that is dragged, the dialog that is open.
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Status, Task, TaskActions } from "@baton/sdk";
 import { ask, query } from "../../router.js";
-import { choicesOf, columnsOf, filterOf, type Column } from "../../state/board.js";
+import { choicesOf, columnsOf, filterOf, OTHER, type Column, type Place } from "../../state/board.js";
 import { merge } from "../../state/live.js";
-import { cardOf, isExpired, STATUSES } from "../../state/model.js";
+import { cardOf, isExpired } from "../../state/model.js";
 import { now, tasks, tell, type Fetched } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { getActions, moveTo } from "./actions.js";
@@ -40,7 +40,8 @@ export function select(id: string | undefined): void {
 export function move(across: number, down: number): void {
   select(step(columns.value, selected.value, across, down));
   if (selected.value !== undefined) wantFocus();
-  const status = tasks.value.get(selected.value ?? "")?.status;
+  const at = find(columns.value, selected.value);
+  const status = columns.value[at?.column ?? -1]?.status;
   if (status && isNarrow()) showColumn(status);
 }
 
@@ -51,17 +52,14 @@ export function selectedTask(): Task | undefined {
 
 /** On a narrow screen there is one column at a time. */
 export const isNarrow = (): boolean => matchMedia("(max-width: 700px)").matches;
-export const showColumn = (status: Status): void => ask({ column: status });
-const firstShown = signal<Status | undefined>(undefined);
-export const shownColumn = computed<Status>(() => {
-  const asked = STATUSES.find((status) => status === query.value.get("column"));
-  return asked && columns.value.some((column) => column.status === asked) ? asked : firstShown.value ?? "ready";
-});
+export const showColumn = (status: Place): void => ask({ column: status });
+const firstShown = signal<Place | undefined>(undefined);
+export const shownColumn = computed<Place>(() => columns.value.find((column) => column.status === query.value.get("column"))?.status ?? firstShown.value ?? "ready");
 
 /** Chooses the column that a narrow screen begins with, once there is something to choose from. */
 export function chooseFirstColumn(): void {
   if (firstShown.peek() !== undefined || tasks.value.size === 0) return;
-  const order: readonly Status[] = ["in-progress", "review", "blocked", "ready", "backlog", "done"];
+  const order: readonly Place[] = ["in-progress", "review", "blocked", "ready", "backlog", "done", OTHER];
   firstShown.value = order.find((status) => columns.value.some((column) => column.status === status && column.tasks.length > 0));
 }
 
@@ -87,16 +85,28 @@ export const drag = signal<Drag | undefined>(undefined);
 export function startDrag(task: Task): void {
   const started: Drag = { id: task.id, from: task.status, actions: { kind: "loading" } };
   drag.value = started;
+  // As long as something is dragged the pointer tells nothing: where it does, it was let go unseen.
+  addEventListener("pointermove", endDrag, { once: true });
   void getActions(task.id).then((actions) => {
     if (drag.peek() === started) drag.value = { ...started, actions };
   });
 }
 
+export function endDrag(): void {
+  drag.value = undefined;
+}
+
+// A card that goes elsewhere by itself is not dragged any more: its element is gone, and nobody hears of the end.
+effect(() => {
+  const dragged = drag.value;
+  if (dragged && tasks.value.get(dragged.id)?.status !== dragged.from) endDrag();
+});
+
 /** Lets go of the card over a column. */
-export function drop(to: Status): void {
+export function drop(to: Place): void {
   const dropped = drag.peek();
   drag.value = undefined;
-  if (!dropped || dropped.from === to) return;
+  if (!dropped || dropped.from === to || to === OTHER) return;
   select(dropped.id);
   const action = dropped.actions.kind === "ready" ? moveTo(dropped.actions.value, to) : undefined;
   // Where it is not known yet, the dialog finds out.

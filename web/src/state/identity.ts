@@ -1,0 +1,64 @@
+// Whether the ledger is still the one that the page knows: a server that comes back may serve another one, or an older state of it from a backup.
+//
+// What the page remembers is the last event that it heard of, by its position and its hash. Where that is not in the ledger any more, nothing that is
+// known counts: the page begins anew, and says why.
+
+import { effect } from "@preact/signals";
+import type { Client } from "@baton/sdk";
+import { link, tell } from "./store.js";
+
+const NOTE = "baton-anew";
+const WORDS = "The server has another ledger than before, or an older state of it. Everything was loaded anew.";
+
+interface Seen {
+  origin: string;
+  pos: number;
+  hash: string;
+}
+let seen: Seen | undefined;
+/** After a break nothing is remembered until it was looked: what comes may be of another ledger. */
+let isSure = false;
+
+/** Remembers an event of the stream: the last is what counts. */
+export function noteRecord({ pos, hash }: { pos: number; hash: string }): void {
+  if (seen && isSure) seen = { ...seen, pos, hash };
+}
+
+/** Looks whenever the connection is there again. */
+export function startIdentity(client: Client): void {
+  try {
+    if (sessionStorage.getItem(NOTE) !== null) tell("bad", WORDS);
+    sessionStorage.removeItem(NOTE);
+  } catch {
+    // A browser that keeps nothing begins anew without a word.
+  }
+  effect(() => {
+    isSure = false;
+    // Where nobody answers, or the event does not read, that is told elsewhere.
+    if (link.value.kind === "live") look(client).catch(() => undefined);
+  });
+}
+
+async function look(client: Client): Promise<void> {
+  const { size, checkpoint } = await client.getCheckpoint();
+  const origin = checkpoint.split("\n", 1)[0] ?? "";
+  const before = seen;
+  if (!before) {
+    seen = { origin, pos: size, hash: await hashAt(client, size) };
+  } else if (origin !== before.origin || size < before.pos || (await hashAt(client, before.pos)) !== before.hash) {
+    try {
+      sessionStorage.setItem(NOTE, "1");
+    } catch {
+      // As above.
+    }
+    location.reload();
+    return;
+  }
+  isSure = link.peek().kind === "live";
+}
+
+/** The hash of the event at a position. */
+async function hashAt(client: Client, pos: number): Promise<string> {
+  for await (const record of client.followEvents({ since: pos - 1, follow: false }, { retry: { attempts: 3 } })) return String(record["hash"]);
+  return "";
+}
