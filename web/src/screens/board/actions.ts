@@ -31,7 +31,7 @@ export function useActions(id: string, rev: number | undefined): Asked {
     return () => { isCurrent = false; };
   }, [id, rev, count]);
   const known = async () => {
-    const came = actions.kind === "ready" ? actions : await coming.current;
+    const came = actions.kind === "ready" ? actions : await (coming.current ??= getActions(id));
     return came?.kind === "ready" ? came.value : undefined;
   };
   return { actions, again: () => setCount(count + 1), known };
