@@ -60,7 +60,7 @@ test("a screen that cannot be drawn says so, keeps the frame alive, and is tried
     },
   });
   const alert = page.getByRole("alert");
-  await alert.getByText("The sessions cannot be shown").waitFor();
+  await alert.getByText("This screen cannot be shown").waitFor();
   await alert.getByText("not as this page knows it").waitFor();
   assert.deepEqual(await axe(page), []);
   // What needs a person is there, and the other screens are.
@@ -71,12 +71,12 @@ test("a screen that cannot be drawn says so, keeps the frame alive, and is tried
   await card(page, "blocked", "Stuck").waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("h");
-  await alert.getByText("How Baton is cannot be shown").waitFor();
+  await alert.getByText("This screen cannot be shown").waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("s");
-  await alert.getByText("The sessions cannot be shown").waitFor();
+  await alert.getByText("This screen cannot be shown").waitFor();
   await page.getByRole("button", { name: "Try again" }).click();
-  await alert.getByText("The sessions cannot be shown").waitFor();
+  await alert.getByText("This screen cannot be shown").waitFor();
   isOdd = false;
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByText("No session yet").waitFor();

@@ -3,10 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
-import { Boundary } from "./parts/Boundary.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { SEARCH_ID } from "./screens/board/Filters.js";
+import { damage } from "./state/damage.js";
 import { span } from "./state/format.js";
 import { keys, useKeys } from "./state/keys.js";
 import type { Need } from "./state/needs.js";
@@ -46,6 +46,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <header class="strip">
         <strong class="brand">Baton</strong>
         <LinkDot />
+        {damage.value.size > 0 ? <span role="alert"><a class="mark is-bad" href="/health">✕ ledger damaged</a></span> : null}
         <span class="grows" />
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
@@ -53,7 +54,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
         <button type="button" class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
       </header>
-      {isNeeds ? <Boundary what="What needs you"><Needs onClose={() => setNeeds(false)} /></Boundary> : null}
+      {isNeeds ? <Needs onClose={() => setNeeds(false)} /> : null}
       <main id="main" tabIndex={-1}>{children}</main>
       <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
         {toasts.value.map((toast) => (

@@ -5,7 +5,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import { Frame } from "./Frame.js";
 import { Gate } from "./Gate.js";
-import { place, startRouter, type Place } from "./router.js";
+import { place, startRouter } from "./router.js";
 import { Board } from "./screens/board/Board.js";
 import { HealthScreen } from "./screens/health/Health.js";
 import { SessionScreen } from "./screens/session/Session.js";
@@ -26,25 +26,21 @@ function Screen() {
     case "board":
       return <Board />;
     case "task":
-      return <TaskScreen key={here.id} id={here.id} tab={here.tab} />;
+      return <TaskScreen id={here.id} tab={here.tab} />;
     case "sessions":
       return <SessionsScreen />;
     case "session":
-      return <SessionScreen key={here.id} id={here.id} />;
+      return <SessionScreen id={here.id} />;
     case "traces":
       return <TracesScreen />;
     case "trace":
-      return <TraceScreen key={here.id} id={here.id} event={here.event} />;
+      return <TraceScreen id={here.id} event={here.event} />;
     case "health":
       return <HealthScreen />;
     case "nowhere":
       return <Empty title="There is nothing here"><p><a href="/">To the board</a></p></Empty>;
   }
 }
-
-const NAMES: { readonly [screen in Place["screen"]]: string } = {
-  board: "The board", task: "This task", sessions: "The sessions", session: "This session", traces: "The traces", trace: "This trace", health: "How Baton is", nowhere: "This place",
-};
 
 /** What every screen stands on is asked for again. */
 const anew = (): Promise<unknown> => Promise.all([loadTasks(), loadSessions()]);
@@ -57,7 +53,7 @@ function Page() {
   const key = "id" in here ? `${here.screen} ${here.id}` : here.screen;
   return (
     <Boundary what="The page" again={anew}>
-      <Frame><Boundary key={key} what={NAMES[here.screen]} again={anew}><Screen /></Boundary></Frame>
+      <Frame><Boundary key={key} what="This screen" again={anew}><Screen /></Boundary></Frame>
     </Boundary>
   );
 }

@@ -1,12 +1,14 @@
 // What went wrong, in words that can be shown, whatever it was.
 
 import { BatonError } from "@baton/sdk";
+import { DAMAGED, noteDamage, WHOLE } from "./damage.js";
 import { link, tell, type Failure, type Fetched } from "./store.js";
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof BatonError) {
     const { code, title, detail, hint, status } = error;
     if (status === 401) link.value = { kind: "denied", reason: title };
+    if (code === DAMAGED) noteDamage(WHOLE, title);
     return { title, code, detail, hint };
   }
   const title = error instanceof Error ? error.message : String(error);

@@ -7,8 +7,8 @@ import { effect } from "@preact/signals";
 import type { Client } from "@baton/sdk";
 import { link, tell } from "./store.js";
 
-const NOTE = "baton-anew";
-const WORDS = "The server has another ledger than before, or an older state of it. Everything was loaded anew.";
+/** What the entry of the history says of a page that began anew: it outlives the reload, and nothing else. */
+const ANEW = "anew";
 
 interface Seen {
   origin: string;
@@ -26,11 +26,9 @@ export function noteRecord({ pos, hash }: { pos: number; hash: string }): void {
 
 /** Looks whenever the connection is there again. */
 export function startIdentity(client: Client): void {
-  try {
-    if (sessionStorage.getItem(NOTE) !== null) tell("bad", WORDS);
-    sessionStorage.removeItem(NOTE);
-  } catch {
-    // A browser that keeps nothing begins anew without a word.
+  if (history.state === ANEW) {
+    history.replaceState(null, "");
+    tell("bad", "The server has another ledger than before, or an older state of it: everything was loaded anew.");
   }
   effect(() => {
     isSure = false;
@@ -46,11 +44,7 @@ async function look(client: Client): Promise<void> {
   if (!before) {
     seen = { origin, pos: size, hash: await hashAt(client, size) };
   } else if (origin !== before.origin || size < before.pos || (await hashAt(client, before.pos)) !== before.hash) {
-    try {
-      sessionStorage.setItem(NOTE, "1");
-    } catch {
-      // As above.
-    }
+    history.replaceState(ANEW, "");
     location.reload();
     return;
   }

@@ -3,6 +3,7 @@
 import type { Status, Task } from "@baton/sdk";
 import { Mark } from "../../parts/Badge.js";
 import { sessionPath, taskPath } from "../../router.js";
+import { sealOf } from "../../state/damage.js";
 import { plural, span } from "../../state/format.js";
 import { agentOf, blockReason, cardOf, isExpired, leaseEnd, leaseLeft, STATUSES, tagsOf, type Tests } from "../../state/model.js";
 import { now } from "../../state/store.js";
@@ -129,6 +130,8 @@ function TestCount({ tests }: { tests: Tests }) {
 function Seal({ task }: { task: Task }) {
   const { verified, guard } = cardOf(task);
   if (!verified) return guard !== undefined || task["guarded"] === true ? <Mark kind="off">guarded</Mark> : null;
+  const broken = sealOf(verified.trace);
+  if (broken !== undefined) return <Mark kind="bad">{broken}</Mark>;
   switch (verified.verdict) {
     case "pass":
       return <Mark kind="good">verified</Mark>;

@@ -7,6 +7,7 @@ import { copy, Id } from "../../parts/Id.js";
 import { Broken, Loading } from "../../parts/States.js";
 import { Time } from "../../parts/Time.js";
 import { taskPath } from "../../router.js";
+import { damage } from "../../state/damage.js";
 import { bytes, plural, shortHash, span } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
 import { now } from "../../state/store.js";
@@ -15,7 +16,7 @@ import { Checks } from "../trace/Checks.js";
 import { Banner } from "../trace/Verdict.js";
 import { VERDICTS } from "../trace/words.js";
 import { answeredAt, isVerifying, load, report, status, useStatus, verify, type AgentStatus, type Status } from "./state.js";
-import { commandOf, kindOf, NEAR_MS, troublesOf, type Trouble } from "./trouble.js";
+import { commandOf, damagesOf, kindOf, NEAR_MS, troublesOf, type Trouble } from "./trouble.js";
 
 /** An answer that is older is said to be. */
 const OLD_MS = 12_000;
@@ -25,7 +26,12 @@ export function HealthScreen() {
   useKeys("Health", [{ keys: "v", does: "verify the whole ledger", run: () => void verify() }]);
   const state = status.value;
   if (state.kind === "loading") return <Loading what="how Baton is" />;
-  if (state.kind === "broken") return <Broken what="How Baton is" error={state.error} retry={() => void load()} />;
+  const damages = damagesOf(damage.value);
+  if (state.kind === "broken") {
+    const why = <Broken what="How Baton is" error={state.error} retry={() => void load()} />;
+    // What does not read keeps nobody from having it verified.
+    return damages.length === 0 ? why : <div class="screen health"><Safe troubles={damages} /><Part name="Ledger"><Verification /></Part>{why}</div>;
+  }
   const { value } = state;
   return (
     <div class="screen health">
@@ -34,7 +40,7 @@ export function HealthScreen() {
         <span class="dim">Baton {oneLine(value.version, 40)}, up for {span(now.value - Date.parse(value.startedAt))}</span>
         {now.value - answeredAt.value > OLD_MS ? <Mark kind="warn">{`as of ${span(now.value - answeredAt.value)} ago`}</Mark> : null}
       </header>
-      <Safe troubles={troublesOf(value)} />
+      <Safe troubles={[...damages, ...troublesOf(value)]} />
       <div class="health-parts">
         <Agents agents={value.agents} />
         <Ledger status={value} />
@@ -116,7 +122,6 @@ function Ledger({ status: { ledger, origin } }: { status: Status }) {
   const verified = ledger.lastVerified;
   const [kind, word] = verified === undefined ? (["off", "never since the start"] as const) : VERDICTS[verified.verdict] ?? VERDICTS.unknown;
   const since = verified === undefined ? 0 : ledger.size - verified.events;
-  const isBusy = isVerifying.value;
   return (
     <Part name="Ledger">
       <dl class="facts">
@@ -131,6 +136,15 @@ function Ledger({ status: { ledger, origin } }: { status: Status }) {
         {ledger.root === undefined ? null : <><dt>root</dt><dd><Id id={ledger.root} text={shortHash(ledger.root)} /></dd></>}
         {ledger.key === undefined ? null : <><dt>key</dt><dd><Id id={ledger.key} text={oneLine(ledger.key, 80)} /></dd></>}
       </dl>
+      <Verification />
+    </Part>
+  );
+}
+
+function Verification() {
+  const isBusy = isVerifying.value;
+  return (
+    <>
       <div class="buttons">
         <button type="button" class="primary" disabled={isBusy} title="v" onClick={() => void verify()}>{isBusy ? "Verifying…" : "Verify now"}</button>
         <Command text="baton verify" />
@@ -141,7 +155,7 @@ function Ledger({ status: { ledger, origin } }: { status: Status }) {
           <details open={report.value.report.verdict === "fail"}><summary>Checks and findings</summary><Checks report={report.value.report} /></details>
         </div>
       )}
-    </Part>
+    </>
   );
 }
 

@@ -4,8 +4,10 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { fetched, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
+import { noteDamage, WHOLE } from "../../state/damage.js";
 import { tell, type Fetched } from "../../state/store.js";
 import type { Report } from "../trace/record.js";
+import { sentence } from "../trace/words.js";
 
 export interface AgentStatus {
   name: string;
@@ -80,8 +82,11 @@ export async function verify(): Promise<void> {
   isVerifying.value = true;
   const came = await fetched(client.verifyLedger() as unknown as Promise<Report>);
   isVerifying.value = false;
-  if (came.kind === "ready") report.value = { report: came.value, at: Date.now() };
-  else if (came.kind === "broken") tell("bad", `The ledger was not verified: ${inWords(came.error)}`);
+  if (came.kind === "ready") {
+    report.value = { report: came.value, at: Date.now() };
+    noteDamage(WHOLE, came.value.integrity === "broken" ? sentence(came.value) : undefined);
+  }
+  if (came.kind === "broken") tell("bad", `The ledger was not verified: ${inWords(came.error)}`);
   await load();
 }
 

@@ -1,5 +1,7 @@
 // What is wrong, in one list: each with what to do about it.
 
+import { tracePath } from "../../router.js";
+import { WHOLE } from "../../state/damage.js";
 import { oneLine } from "../../state/text.js";
 import type { DoctorCheck, Status } from "./state.js";
 
@@ -25,6 +27,12 @@ export const kindOf = (status: string): "good" | "warn" | "bad" | "off" =>
 /** A command about a check: one that mends it, else one that says more. */
 export const commandOf = (check: DoctorCheck): string | undefined =>
   check.fix ?? check.see ?? (check.code === undefined ? undefined : `baton explain ${check.code}`);
+
+/** What was found of the ledger. */
+export const damagesOf = (found: ReadonlyMap<string, string>): readonly Trouble[] => [...found].map(([trace, words]) => ({
+  key: `damage ${trace}`, kind: "bad", ...(trace === WHOLE ? {} : { path: tracePath(trace) }), command: "baton verify",
+  text: `${trace === WHOLE ? "The ledger" : "A trace"} is damaged: copy the data directory before anything else. ${oneLine(words)}`,
+}));
 
 export function troublesOf(status: Status): readonly Trouble[] {
   const found: Trouble[] = [];

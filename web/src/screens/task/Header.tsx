@@ -6,6 +6,7 @@ import { sessionPath, tracePath } from "../../router.js";
 import { Badge, Mark } from "../../parts/Badge.js";
 import { Id } from "../../parts/Id.js";
 import { Time } from "../../parts/Time.js";
+import { sealOf } from "../../state/damage.js";
 import { plural } from "../../state/format.js";
 import { agentOf, cardOf, isExpired, leaseEnd, type Verified } from "../../state/model.js";
 import { now } from "../../state/store.js";
@@ -49,8 +50,8 @@ export function Header({ model, task, onAsk }: Props) {
 
 /** What the last guarded run was found to be. */
 function Seal({ verified }: { verified: Verified }) {
-  const verdict = verified.verdict ?? verified.state;
-  const kind = verdict === "pass" ? "good" : verdict === "fail" ? "bad" : "warn";
+  const verdict = sealOf(verified.trace) ?? verified.verdict ?? verified.state;
+  const kind = verdict === "pass" ? "good" : ["fail", "broken", "unproven"].includes(verdict) ? "bad" : "warn";
   const words = `${kind === "good" ? "verified" : "verification"}: ${oneLine(verdict, 60)}`;
   return <a class="seal" href={tracePath(verified.trace)}><Mark kind={kind}>{words}</Mark></a>;
 }

@@ -7,6 +7,7 @@ import { copy, Id } from "../../parts/Id.js";
 import { Broken, Empty, Loading } from "../../parts/States.js";
 import { Tabs } from "../../parts/Tabs.js";
 import { ask, query, taskPath } from "../../router.js";
+import { damage } from "../../state/damage.js";
 import { plural } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
 import { oneLine } from "../../state/text.js";
@@ -173,5 +174,6 @@ function provenWords(model: TraceModel, isReading: boolean): string {
   if (isReading || proven < count) return `${proven} hashes computed here.`;
   const damaged = model.rows.value.filter((row) => !row.record).length;
   if (damaged > 0) return `${plural(damaged, "record")} cannot be read. All other hashes were computed anew here, and are the same.`;
+  if (damage.value.has(model.id)) return "What was read had its hashes; what is stored now does not verify.";
   return "All hashes were computed anew here, and are the same.";
 }

@@ -10,7 +10,7 @@ import { bytes, plural, shortHash, shortId } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
 import { oneLine } from "../../state/text.js";
 import { Checks } from "./Checks.js";
-import { aboutOf, dropped, follow, found, lines, load, verifyFile, type Dropped, type TraceLine } from "./list.js";
+import { aboutOf, dropped, follow, found, lines, load, lookAgain, unlisted, unread, verifyFile, whyOf, type Dropped, type TraceLine } from "./list.js";
 import { Banner } from "./Verdict.js";
 
 const ROW_HEIGHT = 40;
@@ -110,6 +110,10 @@ function List({ all }: { all: readonly TraceLine[] }) {
     <>
       <div class="trace-search"><input ref={field} type="search" aria-label="Search traces" placeholder="Search: id, title, task, open, closed ( / )" value={sought}
         onInput={(event) => { ask({ q: event.currentTarget.value }); setAt(undefined); }} /></div>
+      {unlisted.value === 0 ? null : (
+        <p class="text-bad" role="alert">The list ends at a trace that the server cannot read: {plural(unlisted.value, "event")} more in others. Try: <code>baton verify</code></p>
+      )}
+      {unread.value.size === 0 ? null : <p class="text-bad">{plural(unread.value.size, "trace")} could not be read. <button type="button" onClick={lookAgain}>Try again</button></p>}
       {nothing ? <Empty title="No work was recorded yet"><p>Every task has a trace of its own: <code>baton task new "what is to be done" --ready</code></p></Empty> : null}
       {shown.length === 0 ? <Empty title="No trace has these words" /> : (
         <Windowed class="trace-list" label="Traces" count={shown.length} rowHeight={ROW_HEIGHT} focus={at} row={(index) => {
@@ -123,14 +127,15 @@ function List({ all }: { all: readonly TraceLine[] }) {
 
 function Line({ line, isMarked }: { line: TraceLine; isMarked: boolean }) {
   const about = aboutOf(line.trace);
+  const why = whyOf(line.trace);
   return (
     <a class={`trace-line ${isMarked ? "is-selected" : ""}`} href={tracePath(line.trace)} aria-current={isMarked ? "true" : undefined}>
-      <span class={`trace-kind ${about?.kind === "unreadable" ? "text-bad" : ""}`}>{about?.kind ?? "…"}</span>
-      <span class="trace-title"><bdi>{about ? oneLine(about.title) || "without a title" : ""}</bdi></span>
+      <span class="trace-kind">{about?.kind ?? (why === undefined ? "…" : "unreadable")}</span>
+      <span class={`trace-title ${why === undefined ? "" : "text-bad"}`}><bdi>{about ? oneLine(about.title) || "without a title" : ""}{about && why ? ": " : ""}{oneLine(why ?? "")}</bdi></span>
       <span class="dim trace-task">{about?.task === undefined ? "" : oneLine(about.task, 40)}</span>
       <code class="trace-id" title={line.trace}>{shortId(line.trace)}</code>
       <span class="trace-events">{plural(line.events, "event")}</span>
-      <span class="trace-state"><Mark kind="off">{line.closed ? "closed" : "open"}</Mark></span>
+      <span class="trace-state">{why !== undefined || line.isLost ? <Mark kind="bad">{line.isLost ? "not listed" : "broken"}</Mark> : <Mark kind="off">{line.closed ? "closed" : "open"}</Mark>}</span>
       <code class="trace-head dim">{shortHash(line.head)}</code>
     </a>
   );

@@ -2,9 +2,10 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { cardOf } from "../../state/model.js";
+import { damage, withWords } from "../../state/damage.js";
 import { failureOf, fetched } from "../../state/failure.js";
 import { client } from "../../state/live.js";
-import { grown, link, tasks, type Fetched } from "../../state/store.js";
+import { grown, link, position, tasks, type Fetched } from "../../state/store.js";
 import type { Report, TraceRecord } from "./record.js";
 
 export interface TraceLine {
@@ -12,15 +13,19 @@ export interface TraceLine {
   closed: boolean;
   events: number;
   head: string;
+  /** Whether the server does not list it any more. */
+  isLost?: boolean;
 }
 
 /** What a trace is of. */
 export interface About {
-  kind: "task" | "guarded run" | "ledger" | "trace" | "unreadable";
+  kind: "task" | "guarded run" | "ledger" | "trace";
   title: string;
   task?: string;
 }
 
+/** Events of the ledger that are in none of the traces that were listed: every event is in one. */
+export const unlisted = signal(0);
 export const lines = signal<Fetched<readonly TraceLine[]>>({ kind: "loading" });
 
 /** Between two times that the list is fetched: longer where it takes long. */
@@ -37,8 +42,9 @@ export async function load(): Promise<void> {
   while (isWanted) {
     isWanted = false;
     const began = performance.now();
+    const heard = position.peek();
     const came = await fetched(client.listTraces());
-    if (came.kind === "ready") lines.value = { kind: "ready", value: [...came.value.traces].reverse() };
+    if (came.kind === "ready") lines.value = { kind: "ready", value: whole(came.value.traces, heard) };
     // What was shown stays while the server is away.
     else if (lines.peek().kind !== "ready") lines.value = came;
     await new Promise((resolve) => setTimeout(resolve, Math.max(REST_MS, (performance.now() - began) * REST_FACTOR)));
@@ -46,14 +52,34 @@ export async function load(): Promise<void> {
   isLoading = false;
 }
 
-/** Follows the list as long as it is shown. */
-export function follow(): () => void {
-  return effect(() => {
-    void grown.value;
-    void link.value.kind;
-    void load();
-  });
+/** The newest first. A list ends before a trace that does not read: those that are known from elsewhere are added as lost, and are looked up to learn why. */
+function whole(listed: readonly TraceLine[], heard: number): readonly TraceLine[] {
+  unlisted.value = Math.max(0, heard - listed.reduce((sum, line) => sum + line.events, 0));
+  const all = [...listed].reverse();
+  if (unlisted.peek() === 0) return all;
+  const before = lines.peek();
+  const known = new Map([...byTask.peek().keys()].map((trace): [string, TraceLine] => [trace, { trace, closed: false, events: 0, head: "" }]));
+  for (const line of before.kind === "ready" ? before.value : []) known.set(line.trace, line);
+  for (const { trace } of listed) known.delete(trace);
+  for (const { trace, isLost } of known.values()) if (!isLost) seek(trace);
+  return [...[...known.values()].map((line) => ({ ...line, isLost: true })), ...all];
 }
+
+/** Follows the list as long as it is shown. What could not be looked up is tried again once there is somebody to ask. */
+export function follow(): () => void {
+  const ends = [
+    effect(() => {
+      void grown.value;
+      void link.value.kind;
+      void load();
+    }),
+    effect(() => { if (link.value.kind === "live") lookAgain(); }),
+  ];
+  return () => ends.forEach((end) => end());
+}
+
+/** Looks up again what could not be. */
+export const lookAgain = (): void => [...unread.peek().keys()].forEach(seek);
 
 /** What the tasks say of traces. */
 const byTask = computed<ReadonlyMap<string, About>>(() => {
@@ -70,6 +96,8 @@ const byTask = computed<ReadonlyMap<string, About>>(() => {
 
 /** What the first events of traces say that no task knows of. */
 const looked = signal<ReadonlyMap<string, About>>(new Map());
+/** Why the others could not be looked up. */
+export const unread = signal<ReadonlyMap<string, string>>(new Map());
 const queue: string[] = [];
 const queued = new Set<string>();
 let atWork = 0;
@@ -77,14 +105,20 @@ const AT_ONCE = 4;
 
 /** What a trace is of, as far as that is known; it is looked up where it is not. */
 export function aboutOf(trace: string): About | undefined {
-  const known = byTask.value.get(trace) ?? looked.value.get(trace);
-  if (known === undefined && !queued.has(trace)) {
-    queued.add(trace);
-    queue.push(trace);
-    queueMicrotask(work);
-  }
+  const known = knownOf(trace);
+  if (known === undefined && !unread.value.has(trace)) seek(trace);
   return known;
 }
+
+function seek(trace: string): void {
+  if (queued.has(trace)) return;
+  queued.add(trace);
+  queue.push(trace);
+  queueMicrotask(work);
+}
+
+/** Why a trace cannot be shown, or is not believed. */
+export const whyOf = (trace: string): string | undefined => unread.value.get(trace) ?? damage.value.get(trace);
 
 /** The same, without looking anything up. */
 export const knownOf = (trace: string): About | undefined => byTask.value.get(trace) ?? looked.value.get(trace);
@@ -95,29 +129,30 @@ function work(): void {
     const trace = queue.pop();
     if (trace === undefined) return;
     atWork += 1;
-    void lookUp(trace).then((about) => {
-      looked.value = new Map(looked.peek()).set(trace, about);
+    void lookUp(trace).then(() => {
+      queued.delete(trace);
       atWork -= 1;
       work();
     });
   }
 }
 
-async function lookUp(trace: string): Promise<About> {
+async function lookUp(trace: string): Promise<void> {
+  let why: string | undefined;
   try {
     const page = await client.getTrace(trace, { limit: 2 });
     const [first, second] = page.events as TraceRecord[];
     const title = first?.payload["title"];
     const isRun = second?.type === "session_initialized";
-    return {
+    looked.value = new Map(looked.peek()).set(trace, {
       kind: isRun ? "guarded run" : first?.task !== undefined ? "task" : "trace",
       title: typeof title === "string" ? title : "",
       ...(first?.task !== undefined ? { task: first.task } : {}),
-    };
+    });
   } catch (error) {
-    queued.delete(trace);
-    return { kind: "unreadable", title: failureOf(error).title };
+    why = failureOf(error).title;
   }
+  unread.value = withWords(unread.peek(), trace, why);
 }
 
 /** Lines that have every word of what is looked for. */

@@ -3,10 +3,12 @@
 import { BatonError } from "@baton/sdk";
 import { computed, effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { DAMAGED, noteDamage } from "../../state/damage.js";
 import { failureOf, fetched, isAborted } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { grown, link, type Failure, type Fetched } from "../../state/store.js";
 import { canHash, FIRST_PREV, hashOf, isFailure, type Finding, type Report, type Row, type TraceRecord } from "./record.js";
+import { isUnderWay, sentence } from "./words.js";
 
 const PAGE = 500;
 /** A longer trace is read this far, and further on request. */
@@ -97,6 +99,10 @@ export class TraceModel {
     const came = await fetched(client.verifyTrace(this.id, { signal: this.stopped.signal }));
     this.isVerifying.value = false;
     if (this.stopped.signal.aborted) return;
+    if (came.kind === "ready") {
+      const report = came.value as Report;
+      noteDamage(this.id, report.verdict === "fail" && !isUnderWay(report) ? sentence(report) : undefined);
+    }
     this.checked.value = came.kind === "ready" ? { kind: "ready", value: { report: came.value as Report, at: Date.now() } } : came;
   }
 
@@ -135,7 +141,8 @@ export class TraceModel {
       this.isClosed.value = page.closed;
       return page.events.map((record) => ({ seq: record.seq, record: record as TraceRecord }));
     } catch (error) {
-      if (!(error instanceof BatonError) || error.code !== "L032") throw error;
+      if (!(error instanceof BatonError) || error.code !== DAMAGED) throw error;
+      noteDamage(this.id, failureOf(error).title);
       if (count === 1 || this.damaged >= DAMAGED_MAX) {
         this.damaged += 1;
         const last = Math.max(from, Math.min(from + count - 1, this.size.peek()));

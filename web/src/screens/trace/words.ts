@@ -56,7 +56,7 @@ const unique = (words: readonly string[]): string[] => [...new Set(words)];
 
 const placed = (finding: Finding, noun: string): string => (finding.line === undefined ? "" : ` at ${noun} ${finding.line}`);
 
-const isUnderWay = ({ subject, findings }: Report): boolean =>
+export const isUnderWay = ({ subject, findings }: Report): boolean =>
   subject.guarded !== undefined && !["completed", "failed", "aborted"].includes(subject.guarded.state) && findings.filter(isFailure).length === 1;
 
 /** One sentence about a report. */
