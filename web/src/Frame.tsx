@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
+import { Role } from "./Role.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { span } from "./state/format.js";
@@ -43,6 +44,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <header class="strip">
         <strong class="brand">Baton</strong>
         <LinkDot />
+        <Role />
         <span class="grows" />
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}

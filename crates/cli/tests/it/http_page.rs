@@ -382,3 +382,33 @@ fn a_ledger_that_was_altered_is_told_and_remembered() {
     fs::write(&segment, text).unwrap();
     web.serving.stop();
 }
+#[test]
+fn the_status_says_what_an_agent_said_that_it_is_also_after_a_restart() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let program = |web: &Web| {
+        let status = web.get("/v1/status").expect(200);
+        let agents = status["agents"].as_array().unwrap().clone();
+        agents.iter().find(|agent| agent["name"] == "mock").unwrap().get("program").cloned()
+    };
+    assert_eq!(program(&web), None, "it has not begun yet");
+    // Whoever appends by hand may call an event anything, and says nothing of agents by it.
+    let (trace, forged) = (home.trace(), "sess_019c4180-0a00-7000-8000-000000000001");
+    for (kind, payload) in [
+        ("session.started", json!({"agent": "mock", "harness": "acp"})),
+        ("session.ready", json!({"agent": "forged 9.9"})),
+    ] {
+        let event = json!({"type": kind, "session": forged, "payload": payload}).to_string();
+        home.run_with(&["trace", "append", &trace, "--agent", "ada"], event).expect(0);
+    }
+    assert_eq!(program(&web), None);
+    let session = text(&web.post("/v1/sessions", &json!({"agent": "mock"})).expect(201)["id"]);
+    let said = Some(json!(format!("mock {}", env!("CARGO_PKG_VERSION"))));
+    crate::support::until("it says what it is", || program(&web) == said);
+    web.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    web.serving.stop();
+    let web = Web::start(&home);
+    assert_eq!(program(&web), said);
+    web.serving.stop();
+}
+
