@@ -97,3 +97,27 @@ test("an agent that is not installed is red, and says what to do", async (t) => 
   await shot(page, "health-agent");
   assert.deepEqual(page.problems, []);
 });
+
+test("where no agent is configured it says how one is added", async (t) => {
+  // Where no program is found, none is configured.
+  const server = await start(t, { env: { PATH: "/nonexistent" } });
+  const page = await open(t, server, { path: "/health" });
+  await part(page, "Agents").first().getByText("No agent is configured, but for the mock that is built in.").waitFor();
+  await part(page, "Agents").first().getByRole("button", { name: "Copy: baton agent add --help" }).waitFor();
+  assert.deepEqual(await axe(page), []);
+  await shot(page, "health-no-agents");
+  assert.deepEqual(page.problems, []);
+});
+
+test("what an agent says that it is, with its version, is shown once it has begun", async (t) => {
+  const server = await start(t, { config: '[agents.plain]\nharness = "exec"\ncommand = ["false"]\n\n[agents.talks]\nharness = "mock"\n' });
+  const page = await open(t, server, { path: "/health" });
+  const agent = (name) => part(page, "Agents").first().getByRole("row").filter({ has: page.getByRole("rowheader", { name, exact: true }) });
+  await agent("talks").getByText("not known yet").waitFor();
+  assert.equal(await page.getByText("No agent is configured").count(), 0);
+  await agent("plain").getByText("does not say").waitFor();
+  await server.api("POST", "/v1/sessions", { agent: "talks" });
+  await agent("talks").getByText(/^mock \d+\.\d+\.\d+/).waitFor();
+  await shot(page, "health-versions");
+  assert.deepEqual(page.problems, []);
+});

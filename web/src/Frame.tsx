@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
+import { Role } from "./Role.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { SEARCH_ID } from "./screens/board/Filters.js";
@@ -47,6 +48,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <strong class="brand">Baton</strong>
         <LinkDot />
         {damage.value.size > 0 ? <span role="alert"><a class="mark is-bad" href="/health">✕ ledger damaged</a></span> : null}
+        <Role />
         <span class="grows" />
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}

@@ -20,8 +20,10 @@ use serde_json::Value;
 use std::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::access::{Hosts, Needs, Tokens, Who, is_cross_site, login_cookie};
+use crate::access::cookie::Shown;
+use crate::access::{Hosts, Needs, Tokens, Who, cookie, is_cross_site, login_cookie};
 use crate::api::mcp::Conversations;
+use crate::api::page;
 use crate::api::status::Looks;
 use crate::asked::{Answer, Asked, Begun, shown};
 use crate::field::Arguments;
@@ -172,7 +174,8 @@ impl Server {
     ) -> Answer {
         let (mut head, body) = request.into_parts();
         self.hosts.expect(&head.headers).map_err(Problem::origin)?;
-        let route = methods.iter().find(|route| route.verb.is(&head.method));
+        let route = methods.iter().copied().find(|route| route.verb.is(&head.method));
+        let route = route.or_else(|| page::beside(methods, &head));
         let needs = route.map_or(Needs::Token, |route| route.needs);
         let who = match needs {
             Needs::Nothing => None,
@@ -196,8 +199,9 @@ impl Server {
         let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
         let mut query: Vec<(String, String)> = query.into_owned().collect();
         if matches!(route.gives, Gives::Page) {
-            // What else is in the address of a page is the page's own.
-            query.retain(|(name, _)| route.query.iter().any(|field| field.name == name));
+            // What else is in the address of a page is the page's own; and people are answered by it, whatever is there.
+            let is_person = page::is_for_people(&head.headers);
+            query.retain(|(name, _)| !is_person && route.query.iter().any(|field| field.name == name));
         }
         let query = Arguments::check_text(route.query, &query).map_err(Problem::form)?;
         let body = read_body(route, &head.headers, body).await?;
@@ -247,21 +251,33 @@ impl Server {
     }
 
     /// Whose request it is.
-    fn admit(&self, headers: &HeaderMap, changes: bool) -> Result<Who, Problem> {
-        let missing = || {
-            Problem::token("a token is needed: Authorization: Bearer …")
-                .hint("baton token new NAME --scope SCOPE")
+    pub(crate) fn admit(&self, headers: &HeaderMap, changes: bool) -> Result<Who, Problem> {
+        let unknown = || {
+            let what = "the token was not accepted: it is not known here, or its time is over";
+            Problem::token(what).hint("baton token ls")
         };
-        let (token, is_cookie) = crate::access::presented(headers, &self.cookie).ok_or_else(missing)?;
-        let found = self.tokens.find(&token).map_err(|error| Problem::unexpected(error.to_string()))?;
-        let of_session = || self.house.broker.admitted(&token).map(Who::of_session);
-        let Some(who) = found.or_else(of_session) else {
+        let Some(shown) = cookie::shown(headers, &self.cookie) else {
+            // It was counted when it came.
+            let was_refused = cookie::find(headers, &cookie::refusal_cookie(&self.cookie)).is_some();
+            let missing = || {
+                Problem::token("a token is needed")
+                    .cause("expected Authorization: Bearer TOKEN")
+                    .hint("baton token new NAME --scope SCOPE")
+            };
+            return Err(if was_refused { unknown() } else { missing() });
+        };
+        let found = match &shown {
+            Shown::Token(token) => self
+                .tokens
+                .find(token)
+                .map(|found| found.or_else(|| self.house.broker.admitted(token).map(Who::of_session))),
+            Shown::Key(key) => self.tokens.find_key(key, &self.cookie),
+        };
+        let Some(who) = found.map_err(|error| Problem::unexpected(error.to_string()))? else {
             self.count_refusal()?;
-            return Err(
-                Problem::token("this token is not known here, or its time is over").hint("baton token ls")
-            );
+            return Err(unknown());
         };
-        if is_cookie && changes && is_cross_site(headers) {
+        if matches!(shown, Shown::Key(_)) && changes && is_cross_site(headers) {
             return Err(Problem::origin("a page of another site may not do this"));
         }
         Ok(who)

@@ -108,9 +108,12 @@ pub const CHECKS_KEPT: Duration = Duration::from_secs(10);
 /// Leases in the status, those that end first.
 pub const LEASES_SHOWN_MAX: usize = 200;
 
-/// Events that are read at once to count what was refused, and for how long in one request; the next one goes on.
-pub const REFUSED_READ_AT_ONCE: usize = 1024;
-pub const REFUSED_WAIT: Duration = Duration::from_millis(500);
+/// Events that are read at once to count what was refused and to hear what agents are, and for how long in one request; the next one goes on.
+pub const HEARD_READ_AT_ONCE: usize = 1024;
+pub const HEARD_WAIT: Duration = Duration::from_millis(500);
+
+/// Sessions that have begun and not said yet what program they are: more do not run at once.
+pub const HEARD_SESSIONS_MAX: usize = 10_000;
 
 /// Requests at once for which git is run.
 pub const COMPARING_MAX: usize = 2;

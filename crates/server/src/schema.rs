@@ -37,7 +37,10 @@ shapes! {
     };
     Health = {
         "type": "object",
-        "properties": {"status": {"type": "string", "const": "ok"}},
+        "properties": {
+            "status": {"type": "string", "const": "ok"},
+            "scope": {"type": "string", "description": "What the token of the request opens, where it has one."},
+        },
         "required": ["status"],
     };
     Task = {
@@ -331,6 +334,10 @@ shapes! {
                     "properties": {
                         "name": {"type": "string"}, "harness": {"type": "string"}, "command": {"type": "string"},
                         "installed": {"type": "boolean"},
+                        "program": {
+                            "type": "string",
+                            "description": "What it said that it is when it last began, with its version; of a model, its name. Absent until it has begun once, and where it says nothing.",
+                        },
                         "detail": {"type": "string", "description": "Why it cannot be begun, as far as can be seen."},
                         "sessions": {"type": "integer"}, "maxSessions": {"type": "integer"},
                         "lastStartAt": {"type": "string"},

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::serve::Serving;
 use crate::support::{Home, until};
 use crate::web_support::{Web, connect, read_answer};
 
@@ -183,7 +184,7 @@ fn pages_of_other_sites_get_nowhere() {
     let bearer = format!("Bearer {}", web.token);
     let own = format!("http://{}", web.address);
     let port = web.address.rsplit(':').next().unwrap();
-    let cookie = format!("baton_{port}={}", web.token);
+    let cookie = web.cookie(&web.token);
     let json = ("Content-Type", "application/json");
     let post = |headers: &[(&str, &str)]| web.say("POST", "/v1/tasks", headers, b"{\"title\":\"x\"}");
     let host = ("Host", web.address.as_str());
@@ -220,6 +221,40 @@ fn the_link_makes_a_cookie_and_the_token_leaves_the_address() {
     let page = web.say("GET", "/", &[host], b"");
     assert_eq!(page.status, 200);
     assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    web.serving.stop();
+}
+
+#[test]
+fn the_cookie_is_not_the_token_outlives_the_server_and_ends_with_the_token() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let guest =
+        home.json(&["token", "new", "guest", "--scope", "viewer"])["token"].as_str().unwrap().to_owned();
+    let (own, pair) = (web.cookie(&web.token), web.cookie(&guest));
+    let (name, key) = pair.split_once('=').unwrap();
+    assert!(!own.contains(&web.token) && !pair.contains(&guest) && !own.contains(key), "{own} {pair}");
+    // Whoever is shown it can do nothing with it as a token, nor is a token good as a cookie.
+    web.ask_as(key, "GET", "/v1/tasks", None, &[]).refuses(401, "W001");
+    web.browse("/v1/tasks", &[("Cookie", &format!("{name}={guest}"))]).refuses(401, "W001");
+    let asks = |web: &Web, cookie: &str| {
+        let port = web.address.rsplit(':').next().unwrap();
+        assert!(cookie.starts_with(&format!("baton_{port}=")), "{cookie}");
+        web.browse("/v1/health", &[("Cookie", cookie)])
+    };
+    assert_eq!(asks(&web, &pair).expect(200)["scope"], "viewer");
+    assert_eq!(asks(&web, &own).expect(200)["scope"], "admin");
+    let from_here = [("Cookie", pair.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    web.ask_as("", "POST", "/v1/tasks", Some(&json!({"title": "x"})), &from_here).refuses(403, "W002");
+    // At the same port, as a browser that goes on would find it.
+    let Web { serving, address, token } = web;
+    serving.signal("-KILL");
+    drop(serving);
+    let (serving, _) = Serving::start_saying(&home, &["--no-dispatch", "--listen", &address]);
+    let web = Web { serving, address, token };
+    assert_eq!(asks(&web, &pair).expect(200)["scope"], "viewer", "a restart logs nobody out");
+    home.run(&["token", "revoke", "guest"]).expect(0);
+    asks(&web, &pair).refuses(401, "W001");
+    assert_eq!(asks(&web, &own).expect(200)["scope"], "admin");
     web.serving.stop();
 }
 

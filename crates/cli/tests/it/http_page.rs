@@ -15,12 +15,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const SCREENS: [&str; 7] =
     ["/", "/tasks/TASK-2026-02-09-001", "/sessions", "/sessions/x", "/traces", "/traces/x", "/health"];
 
-impl Web {
-    /// What a browser gets that has no token.
-    fn browse(&self, path: &str, more: &[(&str, &str)]) -> Answer {
-        self.ask_as("", "GET", path, None, more)
-    }
-}
+/// As a browser asks for what it shows.
+const TO_SHOW: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 
 /// A place with a page in it that was built.
 fn with_page() -> Home {
@@ -78,6 +74,82 @@ fn a_link_with_a_token_becomes_a_cookie_and_leads_to_where_it_led() {
     let more = web.browse(&format!("/traces?of=a%26b&token={}", web.token), &[]);
     assert_eq!(more.header("location"), Some("/traces?of=a%26b"));
     web.browse("/sessions?token=wrong", &[]).refuses(401, "W001");
+    web.serving.stop();
+}
+
+#[test]
+fn whoever_browses_without_a_good_token_gets_the_page_that_asks_for_one() {
+    let home = with_page();
+    let web = Web::start(&home);
+    let page = |answer: &Answer| String::from_utf8_lossy(&answer.body).contains("<title>Baton</title>");
+    let host = web.address.rsplit(':').next().unwrap().to_owned();
+    let shows = |path: &str, cookie: Option<&str>, status: u16| {
+        let answer = web.browse(path, &[&[TO_SHOW][..], cookie.map(|it| ("Cookie", it)).as_slice()].concat());
+        assert_eq!((answer.status, page(&answer)), (status, true), "{path} {cookie:?}");
+        assert_eq!(answer.header("content-security-policy"), Some(POLICY), "{path}");
+        assert_eq!(answer.header("www-authenticate").is_some(), status == 401, "{path}");
+    };
+    let good = web.cookie(&web.token);
+    let bad = format!("baton_{host}=nonsense");
+    for path in SCREENS {
+        shows(path, None, 401);
+        shows(path, Some(&bad), 401);
+        shows(path, Some(&good), 200);
+    }
+    // Addresses that are none are the page's to say so; those of programs are not.
+    for path in ["/nowhere", "/tasks", "/nowhere/at/all?x=1", "/assets/deep/er.js"] {
+        shows(path, None, 401);
+        shows(path, Some(&good), 404);
+        web.browse(path, &[]).refuses(401, "W001");
+        web.ask("GET", path, None).refuses(404, "W006");
+    }
+    web.browse("/v1/tasks", &[TO_SHOW]).refuses(401, "W001");
+    web.browse("/v1/nowhere", &[TO_SHOW]).refuses(401, "W001");
+    web.ask_as("", "POST", "/nowhere", None, &[TO_SHOW]).refuses(401, "W001");
+    web.serving.stop();
+}
+
+#[test]
+fn a_wrong_token_leaves_the_address_too_and_what_was_wrong_is_said_once_asked() {
+    let home = with_page();
+    let web = Web::start(&home);
+    let title = |cookie: &str| {
+        let answer = web.browse("/v1/checkpoint", &[("Cookie", cookie)]);
+        assert_eq!(answer.status, 401);
+        text(&answer.json()["title"])
+    };
+    assert_eq!(title("other=1"), "a token is needed");
+    let long = "x".repeat(1000);
+    for (path, clean) in [
+        ("/?token=wrong", "/"),
+        ("/sessions?token=", "/sessions"),
+        ("/traces?of=a%26b&token=one&token=two", "/traces?of=a%26b"),
+        (&format!("/health?token={long}"), "/health"),
+        ("/nowhere?token=wrong", "/nowhere"),
+        ("//evil.example/?token=wrong", "/"),
+    ] {
+        let answer = web.browse(path, &[TO_SHOW]);
+        assert_eq!((answer.status, answer.header("location")), (303, Some(clean)), "{path}");
+        let cookie = answer.header("set-cookie").unwrap();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict") && cookie.contains("Max-Age=60"), "{cookie}");
+        assert!(title(cookie.split(';').next().unwrap()).starts_with("the token was not accepted"), "{path}");
+    }
+    let answer = web.browse(&format!("//evil.example/?token={}", web.token), &[TO_SHOW]);
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
+    // Whoever is in stays in, whatever link somebody made up.
+    let refused = web.browse("/?token=wrong", &[TO_SHOW]).header("set-cookie").unwrap().to_owned();
+    let refused = refused.split(';').next().unwrap();
+    let both = format!("{refused}; {}", web.cookie(&web.token));
+    web.browse("/v1/checkpoint", &[("Cookie", &both)]).expect(200);
+    web.serving.stop();
+}
+
+#[test]
+fn whoever_guesses_links_is_slowed_down() {
+    let home = with_page();
+    let web = Web::start(&home);
+    let answers: Vec<u16> = (0..200).map(|_| web.browse("/?token=wrong", &[TO_SHOW]).status).collect();
+    assert!(answers.contains(&429), "{answers:?}");
     web.serving.stop();
 }
 
@@ -332,6 +404,36 @@ fn the_status_says_who_can_work_and_what_waits() {
         checks.as_array().unwrap().iter().map(|check| text(&check["check"])).collect()
     };
     assert_eq!(names(&status["checks"]), names(&doctor["checks"]));
+    web.serving.stop();
+}
+
+#[test]
+fn the_status_says_what_an_agent_said_that_it_is_also_after_a_restart() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let program = |web: &Web| {
+        let status = web.get("/v1/status").expect(200);
+        let agents = status["agents"].as_array().unwrap().clone();
+        agents.iter().find(|agent| agent["name"] == "mock").unwrap().get("program").cloned()
+    };
+    assert_eq!(program(&web), None, "it has not begun yet");
+    // Whoever appends by hand may call an event anything, and says nothing of agents by it.
+    let (trace, forged) = (home.trace(), "sess_019c4180-0a00-7000-8000-000000000001");
+    for (kind, payload) in [
+        ("session.started", json!({"agent": "mock", "harness": "acp"})),
+        ("session.ready", json!({"agent": "forged 9.9"})),
+    ] {
+        let event = json!({"type": kind, "session": forged, "payload": payload}).to_string();
+        home.run_with(&["trace", "append", &trace, "--agent", "ada"], event).expect(0);
+    }
+    assert_eq!(program(&web), None);
+    let session = text(&web.post("/v1/sessions", &json!({"agent": "mock"})).expect(201)["id"]);
+    let said = Some(json!(format!("mock {}", env!("CARGO_PKG_VERSION"))));
+    crate::support::until("it says what it is", || program(&web) == said);
+    web.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
+    web.serving.stop();
+    let web = Web::start(&home);
+    assert_eq!(program(&web), said);
     web.serving.stop();
 }
 

@@ -85,6 +85,18 @@ impl Web {
         try_say(&self.address, method, path, headers, body).unwrap()
     }
 
+    /// What a browser gets that has no token.
+    pub(crate) fn browse(&self, path: &str, more: &[(&str, &str)]) -> Answer {
+        self.ask_as("", "GET", path, None, more)
+    }
+
+    /// The cookie that a link with this token makes, as a browser sends it.
+    pub(crate) fn cookie(&self, token: &str) -> String {
+        let entered = self.browse(&format!("/?token={token}"), &[]);
+        let cookie = entered.header("set-cookie").unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
     /// Opens a stream of events.
     pub(crate) fn events(&self, path: &str, after: Option<u64>) -> Events {
         let mut stream = connect(&self.address);

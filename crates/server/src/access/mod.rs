@@ -1,12 +1,12 @@
 //! Who may do what: tokens, what each opens, and where a request may come from.
 
+pub(crate) mod cookie;
 mod origin;
 mod tokens;
 
-pub(crate) use tokens::presented;
-
+pub use cookie::login_cookie;
 pub use origin::{Hosts, is_cross_site};
-pub use tokens::{Entry, Error as TokenError, NewToken, Tokens, login_cookie};
+pub use tokens::{Entry, Error as TokenError, NewToken, Tokens};
 
 use baton_runtime::session::Pass;
 

@@ -6,7 +6,6 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_core::ids::{AgentName, TaskId};
@@ -16,7 +15,7 @@ use baton_store::clock;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-use super::{Scope, Who};
+use super::{Scope, Who, cookie};
 use crate::house::Bound;
 
 /// One token, without its secret.
@@ -39,6 +38,20 @@ pub struct Entry {
 impl Entry {
     pub fn scope(&self) -> Option<Scope> {
         Scope::parse(&self.scope)
+    }
+
+    /// Whoever has it, unless its time is over.
+    fn into_who(self) -> Option<Who> {
+        if self.expires_at.is_some_and(|at| at <= clock::now()) {
+            return None;
+        }
+        let scope = self.scope()?;
+        let bound = match (scope, self.agent) {
+            (Scope::Agent, Some(agent)) => Some(Bound { agent, session: None, task: self.task, fence: None }),
+            (Scope::Agent, None) => return None,
+            _ => None,
+        };
+        Some(Who { scope, token: self.name, bound })
     }
 }
 
@@ -181,25 +194,26 @@ impl Tokens {
             return Ok(None);
         }
         let digest = sha256(text.as_bytes());
-        let now = clock::now();
-        // All are compared, whichever it is: how long that takes says nothing.
-        let found = self.look(|tokens| {
-            tokens.iter().fold(None, |found, entry| {
-                let is_same = bool::from(entry.sha256.0.ct_eq(&digest.0));
-                if is_same { Some(entry.clone()) } else { found }
-            })
-        })?;
-        Ok(found.filter(|entry| entry.expires_at.is_none_or(|at| at > now)).and_then(|entry| {
-            let scope = entry.scope()?;
-            let bound = match (scope, entry.agent) {
-                (Scope::Agent, Some(agent)) => {
-                    Some(Bound { agent, session: None, task: entry.task, fence: None })
-                }
-                (Scope::Agent, None) => return None,
-                _ => None,
-            };
-            Some(Who { scope, token: entry.name, bound })
-        }))
+        Ok(self.find_entry(|entry| entry.sha256.0.ct_eq(&digest.0).into())?.and_then(Entry::into_who))
+    }
+
+    /// What a browser keeps in the cookie of this name instead of a token.
+    pub fn key_of(&self, text: &str, cookie: &str) -> Result<Option<String>, Error> {
+        Ok(self.find(text)?.map(|_| cookie::key(&sha256(text.as_bytes()), cookie)))
+    }
+
+    /// Whose key this is, in the cookie of this name: what it opens and how long is what its token opens, and how long.
+    pub fn find_key(&self, key: &str, cookie: &str) -> Result<Option<Who>, Error> {
+        let is_its =
+            |entry: &Entry| cookie::key(&entry.sha256, cookie).as_bytes().ct_eq(key.as_bytes()).into();
+        Ok(self.find_entry(is_its)?.and_then(Entry::into_who))
+    }
+
+    /// All are compared, whichever it is: how long that takes says nothing.
+    fn find_entry(&self, is_it: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, Error> {
+        self.look(|tokens| {
+            tokens.iter().fold(None, |found, entry| if is_it(entry) { Some(entry.clone()) } else { found })
+        })
     }
 
     fn save(&self, tokens: Vec<Entry>) -> Result<(), Error> {
@@ -261,23 +275,6 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write().map_err(fail)
 }
 
-/// The name of the cookie of a server at this port: others on the same machine have their own.
-pub fn login_cookie(port: u16) -> String {
-    format!("baton_{port}")
-}
-
-/// The token of a request, and whether only a cookie says it.
-pub(crate) fn presented(headers: &HeaderMap, cookie: &str) -> Option<(String, bool)> {
-    if let Some(given) = headers.get(header::AUTHORIZATION) {
-        let given = given.to_str().ok()?;
-        let (kind, token) = given.split_once(' ')?;
-        return kind.eq_ignore_ascii_case("bearer").then(|| (token.trim().to_owned(), false));
-    }
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == cookie).map(|(_, token)| (token.to_owned(), true))
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -331,14 +328,29 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_in_its_header_or_in_the_cookie_of_this_server() {
-        let headers = |pairs: &[(&'static str, &str)]| {
-            pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
-        };
-        let token = |pairs: &[(&'static str, &str)]| presented(&headers(pairs), "baton_7433");
-        assert_eq!(token(&[("authorization", "Bearer t")]), Some(("t".into(), false)));
-        assert_eq!(token(&[("cookie", "a=b; baton_7433=t")]), Some(("t".into(), true)));
-        assert_eq!(token(&[("cookie", "baton_1=t")]), None);
-        assert_eq!(token(&[("authorization", "Basic t"), ("cookie", "baton_7433=t")]), None);
+    fn the_key_of_a_browser_opens_what_its_token_does_and_is_no_token() {
+        let (dir, tokens) = tokens();
+        let viewer = tokens.add(new("v", Scope::Viewer)).unwrap();
+        let key = tokens.key_of(&viewer, "baton_1").unwrap().unwrap();
+        assert!(!key.contains(&viewer) && !viewer.contains(&key));
+        assert_eq!(tokens.find(&key).unwrap(), None, "it is no token");
+        assert_eq!(tokens.find_key(&viewer, "baton_1").unwrap(), None, "and the token no key");
+        assert_eq!(tokens.find_key(&key, "baton_2").unwrap(), None, "nor is it another server's");
+        assert_eq!(tokens.key_of("baton_wrong", "baton_1").unwrap(), None);
+        for wrong in ["", &key[1..]] {
+            assert_eq!(tokens.find_key(wrong, "baton_1").unwrap(), None);
+        }
+        let again = Tokens::new(dir.path());
+        assert_eq!(again.find_key(&key, "baton_1").unwrap().unwrap().scope, Scope::Viewer, "after a restart");
+        again.revoke("v").unwrap();
+        assert_eq!(tokens.find_key(&key, "baton_1").unwrap(), None, "it ends with its token");
+        let own = tokens.own().unwrap();
+        let over = NewToken { expires_at: Some(clock::now()), ..new("o", Scope::Admin) };
+        let over = tokens.add(over).unwrap();
+        assert_eq!(tokens.key_of(&over, "baton_1").unwrap(), None);
+        let over = cookie::key(&sha256(over.as_bytes()), "baton_1");
+        assert_eq!(tokens.find_key(&over, "baton_1").unwrap(), None, "and with its time");
+        let own = tokens.key_of(&own, "baton_1").unwrap().unwrap();
+        assert_eq!(tokens.find_key(&own, "baton_1").unwrap().unwrap().scope, Scope::Admin);
     }
 }

@@ -41,7 +41,7 @@ pub const ROUTES: &[Route] = &[
         verb: Verb::Get,
         path: "/v1/health",
         name: "getHealth",
-        summary: "Whether the server answers, and the token is good.",
+        summary: "Whether the server answers, and the token is good, and for what.",
         needs: Needs::Token,
         query: &[],
         takes: Takes::Nothing,
@@ -72,8 +72,12 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-async fn alive(_: Asked) -> Answer {
-    ok(&json!({"status": "ok"}))
+async fn alive(asked: Asked) -> Answer {
+    let mut shown = json!({"status": "ok"});
+    if let Some(who) = &asked.who {
+        shown["scope"] = who.scope.as_str().into();
+    }
+    ok(&shown)
 }
 
 async fn ready(asked: Asked) -> Answer {

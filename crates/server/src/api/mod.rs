@@ -5,6 +5,7 @@ pub mod agents;
 pub mod changes;
 pub mod commands;
 pub mod health;
+pub mod heard;
 pub mod mcp;
 pub mod page;
 pub mod reviews;

@@ -11,18 +11,19 @@ use baton_core::task::{Board, Status, Task};
 use baton_ledger::record::Line;
 use baton_runtime::harness::{AgentSpec, Drive};
 use baton_runtime::process::Command;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::access::{Needs, Who};
 use crate::app::Server;
 use crate::asked::{Answer, Asked, ok, words};
 use crate::house::Call;
-use crate::limits::{CHECKS_KEPT, LEASES_SHOWN_MAX, REFUSED_READ_AT_ONCE, REFUSED_WAIT};
+use crate::limits::{CHECKS_KEPT, LEASES_SHOWN_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
 
+use super::heard::Heard;
 use super::traces::{REPORT, report};
 
 pub const ROUTES: &[Route] = &[
@@ -56,18 +57,11 @@ pub struct Looks {
     pub started_at: Timestamp,
     /// What the doctor said, and when.
     checks: Mutex<Option<(Instant, Value)>>,
-    refused: Mutex<Refused>,
+    heard: Mutex<Heard>,
     /// What the verifier said last of the whole ledger.
     verified: Mutex<Option<Value>>,
     /// One at a time has the ledger verified.
     verifying: Semaphore,
-}
-
-/// Messages that were refused, counted up to a position.
-#[derive(Debug, Default)]
-struct Refused {
-    pos: u64,
-    counts: BTreeMap<String, u64>,
 }
 
 impl Looks {
@@ -75,7 +69,7 @@ impl Looks {
         Looks {
             started_at,
             checks: Mutex::default(),
-            refused: Mutex::default(),
+            heard: Mutex::default(),
             verified: Mutex::default(),
             verifying: Semaphore::new(1),
         }
@@ -114,16 +108,25 @@ async fn status(asked: Asked) -> Answer {
             if let Some(last) = handed.wake.last_round() {
                 scheduler["lastAt"] = last.to_string().into();
             }
+            let mut heard = lock(&server.looks.heard);
+            heard.catch_up(server)?;
             let agents = server.house.broker.agents().iter().map(|(name, spec)| {
-                agent(server, name, spec, running.get(name).copied().unwrap_or(0), worked.get(name))
+                let sessions = running.get(name).copied().unwrap_or(0);
+                let mut shown = agent(server, name, spec, sessions, worked.get(name));
+                if let Some(program) = heard.program(name) {
+                    shown["program"] = program.into();
+                }
+                shown
             });
             let agents: Vec<Value> = agents.collect();
+            let refused = heard.refused();
+            drop(heard);
             Ok(json!({
                 "v": 1, "version": env!("CARGO_PKG_VERSION"),
                 "startedAt": server.looks.started_at.to_string(), "now": now.to_string(),
                 "origin": engine.ground().journal.ledger().origin.as_str(),
                 "agents": agents, "scheduler": scheduler, "store": store(server), "ledger": ledger(server),
-                "refused": refused(server)?, "checks": checks(server, who),
+                "refused": refused, "checks": checks(server, who),
             }))
         })
         .await?;
@@ -232,28 +235,6 @@ fn ledger(server: &Server) -> Value {
         shown["lastVerified"] = verified;
     }
     shown
-}
-
-/// Messages that were refused, by reason. What came since the last look is read, for a bounded time; the next look goes on.
-fn refused(server: &Server) -> Result<Vec<Value>, Problem> {
-    const REFUSED: &str = "protocol.message.rejected";
-    let (journal, begin) = (&server.house.engine.ground().journal, Instant::now());
-    let mut refused = lock(&server.looks.refused);
-    while refused.pos < journal.size() && begin.elapsed() < REFUSED_WAIT {
-        let lines = journal.read(refused.pos + 1, REFUSED_READ_AT_ONCE);
-        let lines = lines.map_err(|error| server.house.commands.explain(error.into()))?;
-        let Some(last) = lines.last() else { break };
-        refused.pos = last.pos;
-        for stored in lines.iter().filter(|stored| stored.text.contains(REFUSED)) {
-            let Ok(line) = Line::parse(stored.text.as_bytes()) else { continue };
-            let fields: Map<String, Value> = serde_json::from_str(line.payload).unwrap_or_default();
-            let reason = fields.get("reason").and_then(Value::as_str);
-            if let Some(reason) = reason.filter(|_| line.event_type == REFUSED) {
-                *refused.counts.entry(reason.to_owned()).or_default() += 1;
-            }
-        }
-    }
-    Ok(refused.counts.iter().map(|(reason, count)| json!({"reason": reason, "count": count})).collect())
 }
 
 /// What the doctor says. Looking takes a while, so that what it said a moment ago will do.

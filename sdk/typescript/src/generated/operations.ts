@@ -115,7 +115,7 @@ export abstract class Operations {
     return this.call<Submitted>(OPERATIONS.submitExitSignal, { path: [], body }, options);
   }
 
-  /** Whether the server answers, and the token is good. */
+  /** Whether the server answers, and the token is good, and for what. */
   getHealth(options: CallOptions = {}): Promise<Health> {
     return this.call<Health>(OPERATIONS.getHealth, { path: [] }, options);
   }

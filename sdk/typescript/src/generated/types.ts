@@ -115,6 +115,8 @@ export interface Claimed {
 export type Document = JsonObject;
 
 export interface Health {
+  /** What the token of the request opens, where it has one. */
+  scope?: string;
   status: "ok";
   [more: string]: unknown;
 }
@@ -219,6 +221,8 @@ export interface ServerStatus {
     lastStartAt?: string;
     maxSessions?: number;
     name: string;
+    /** What it said that it is when it last began, with its version; of a model, its name. Absent until it has begun once, and where it says nothing. */
+    program?: string;
     sessions: number;
     [more: string]: unknown;
   }>;

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import "./health.css";
+import { looksOnly } from "../../Role.js";
 import { Mark } from "../../parts/Badge.js";
 import { copy, Id } from "../../parts/Id.js";
 import { Broken, Loading } from "../../parts/States.js";
@@ -16,7 +17,7 @@ import { Checks } from "../trace/Checks.js";
 import { Banner } from "../trace/Verdict.js";
 import { VERDICTS } from "../trace/words.js";
 import { answeredAt, isVerifying, load, report, status, useStatus, verify, type AgentStatus, type Status } from "./state.js";
-import { commandOf, damagesOf, kindOf, NEAR_MS, troublesOf, type Trouble } from "./trouble.js";
+import { commandOf, damagesOf, endOf, kindOf, NEAR_MS, troublesOf, type Trouble } from "./trouble.js";
 
 /** An answer that is older is said to be. */
 const OLD_MS = 12_000;
@@ -40,6 +41,7 @@ export function HealthScreen() {
         <span class="dim">Baton {oneLine(value.version, 40)}, up for {span(now.value - Date.parse(value.startedAt))}</span>
         {now.value - answeredAt.value > OLD_MS ? <Mark kind="warn">{`as of ${span(now.value - answeredAt.value)} ago`}</Mark> : null}
       </header>
+      {looksOnly() === undefined ? null : <p class="dim">{looksOnly()}</p>}
       <Safe troubles={[...damages, ...troublesOf(value)]} />
       <div class="health-parts">
         <Agents agents={value.agents} />
@@ -87,10 +89,11 @@ function Safe({ troubles }: { troubles: readonly Trouble[] }) {
 function Agents({ agents }: { agents: readonly AgentStatus[] }) {
   return (
     <Part name="Agents" class="is-wide">
-      {agents.length === 0 ? <p class="dim">None is configured. <Command text="baton agent add" /></p> : (
+      {agents.every((agent) => agent.harness === "mock") ? <p class="dim">No agent is configured{agents.length > 0 ? ", but for the mock that is built in" : ""}. <Command text="baton agent add --help" /></p> : null}
+      {agents.length === 0 ? null : (
         <div class="scrolls" tabIndex={0} role="region" aria-label="Agents">
           <table>
-            <thead><tr><th>agent</th><th>state</th><th>speaks</th><th>command</th><th>sessions</th><th>last start</th><th>failures</th></tr></thead>
+            <thead><tr><th>agent</th><th>state</th><th>version</th><th>speaks</th><th>command</th><th>sessions</th><th>last start</th><th>failures</th></tr></thead>
             <tbody>{agents.map((agent) => <Agent key={agent.name} agent={agent} />)}</tbody>
           </table>
         </div>
@@ -109,6 +112,7 @@ function Agent({ agent }: { agent: AgentStatus }) {
         {agent.detail ? <div class={agent.installed ? "dim" : "text-bad"}><bdi>{oneLine(agent.detail)}</bdi></div> : null}
         {agent.installed ? null : <div>Install it, then: <Command text={`baton agent check ${agent.name}`} /></div>}
       </td>
+      <td>{agent.program !== undefined ? <bdi>{oneLine(agent.program, 80)}</bdi> : <span class="dim">{agent.harness === "exec" ? "does not say" : "not known yet"}</span>}</td>
       <td>{oneLine(agent.harness, 20)}</td>
       <td>{agent.command === undefined ? <span class="dim">built in</span> : <code>{oneLine(agent.command, 120)}</code>}</td>
       <td>{agent.sessions}{agent.maxSessions === undefined ? "" : ` of ${agent.maxSessions}`}</td>
@@ -160,7 +164,7 @@ function Verification() {
 }
 
 function Scheduler({ scheduler }: { scheduler: Status["scheduler"] }) {
-  const near = scheduler.leases.filter((lease) => Date.parse(lease.expiresAt) - now.value < NEAR_MS);
+  const near = scheduler.leases.filter((lease) => Date.parse(endOf(lease)) - now.value < NEAR_MS);
   return (
     <Part name="Scheduler">
       <dl class="facts">
@@ -168,12 +172,12 @@ function Scheduler({ scheduler }: { scheduler: Status["scheduler"] }) {
         <dt>last look</dt><dd><Time at={scheduler.lastAt} />, every {span(scheduler.pollMs)}</dd>
         <dt>at work</dt><dd>{scheduler.running} of {scheduler.maxConcurrent}</dd>
         <dt>ready</dt><dd><a href="/">{plural(scheduler.ready, "task")}</a>{scheduler.oldestReadyAt === undefined ? null : <>, the oldest since <Time at={scheduler.oldestReadyAt} /></>}</dd>
-        <dt>leases</dt><dd>{scheduler.leases.length}{near.length > 0 ? <> <Mark kind="warn">{`${near.length} near their end`}</Mark></> : null}</dd>
+        <dt>leases</dt><dd>{scheduler.leases.length}{near.length > 0 ? <> <Mark kind="warn">{`${near.length} near ${near.length === 1 ? "its" : "their"} end`}</Mark></> : null}</dd>
       </dl>
       {scheduler.leases.length === 0 ? null : (
         <ul class="health-leases">
-          {[...scheduler.leases].sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1)).slice(0, 50).map((lease) => (
-            <li key={lease.taskId}><a href={taskPath(lease.taskId)}>{oneLine(lease.taskId, 128)}</a> <span class="dim"><bdi>{oneLine(lease.agent, 64)}</bdi>, ends <Time at={lease.expiresAt} /></span></li>
+          {[...scheduler.leases].sort((a, b) => (endOf(a) < endOf(b) ? -1 : 1)).slice(0, 50).map((lease) => (
+            <li key={lease.taskId}><a href={taskPath(lease.taskId)}>{oneLine(lease.taskId, 128)}</a> <span class="dim"><bdi>{oneLine(lease.agent, 64)}</bdi>, ends <Time at={endOf(lease)} />{endOf(lease) === lease.expiresAt ? null : " unless it beats"}</span></li>
           ))}
         </ul>
       )}

@@ -14,6 +14,8 @@ export interface AgentStatus {
   harness: string;
   command?: string;
   installed: boolean;
+  /** What it said that it is when it last began, with its version. */
+  program?: string;
   detail?: string;
   sessions: number;
   maxSessions?: number;
@@ -32,6 +34,13 @@ export interface DoctorCheck {
   code?: string;
 }
 
+export interface Lease {
+  taskId: string;
+  agent: string;
+  expiresAt: string;
+  heartbeatBy?: string;
+}
+
 /** What `GET /v1/status` gives. */
 export interface Status {
   version: string;
@@ -47,7 +56,7 @@ export interface Status {
     maxConcurrent: number;
     ready: number;
     oldestReadyAt?: string;
-    leases: { taskId: string; agent: string; expiresAt: string }[];
+    leases: Lease[];
   };
   store: { kind: string; bytes?: number; freeBytes?: number };
   ledger: { size: number; root?: string; head?: string; key?: string; lastVerified?: { at: string; verdict: Report["verdict"]; events: number } };

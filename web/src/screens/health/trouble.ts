@@ -3,7 +3,7 @@
 import { tracePath } from "../../router.js";
 import { WHOLE } from "../../state/damage.js";
 import { oneLine } from "../../state/text.js";
-import type { DoctorCheck, Status } from "./state.js";
+import type { DoctorCheck, Lease, Status } from "./state.js";
 
 export interface Trouble {
   key: string;
@@ -24,9 +24,17 @@ const POLL_MS_LEAST = 1000;
 export const kindOf = (status: string): "good" | "warn" | "bad" | "off" =>
   ["ok", "pass", "good"].includes(status) ? "good" : ["warn", "warning"].includes(status) ? "warn" : ["skipped", "off", "unknown"].includes(status) ? "off" : "bad";
 
-/** A command about a check: one that mends it, else one that says more. */
-export const commandOf = (check: DoctorCheck): string | undefined =>
-  check.fix ?? check.see ?? (check.code === undefined ? undefined : `baton explain ${check.code}`);
+/** A command about a check: one that mends it, else one that says more. What is wrong is never without a way on. */
+export function commandOf(check: DoctorCheck): string | undefined {
+  const isWrong = ["bad", "warn"].includes(kindOf(check.status)) && check.advice === undefined;
+  return check.fix ?? check.see ?? (check.code !== undefined ? `baton explain ${check.code}` : isWrong ? "baton doctor" : undefined);
+}
+
+/** When a lease ends if nothing is heard any more: at its own end, or with the beat that does not come. */
+export const endOf = (lease: Lease): string =>
+  lease.heartbeatBy !== undefined && Date.parse(lease.heartbeatBy) < Date.parse(lease.expiresAt) ? lease.heartbeatBy : lease.expiresAt;
+
+export const times = (count: number): string => (count === 1 ? "once" : count === 2 ? "twice" : `${count} times`);
 
 /** What was found of the ledger. */
 export const damagesOf = (found: ReadonlyMap<string, string>): readonly Trouble[] => [...found].map(([trace, words]) => ({
@@ -39,7 +47,7 @@ export function troublesOf(status: Status): readonly Trouble[] {
   const add = (key: string, kind: Trouble["kind"], text: string, more: Pick<Trouble, "command" | "path"> = {}) => found.push({ key, kind, text, ...more });
   for (const agent of status.agents) {
     if (!agent.installed) add(`agent ${agent.name}`, "bad", `Agent ${oneLine(agent.name, 64)} is not installed${agent.detail ? `: ${oneLine(agent.detail)}` : ""}.`, { command: `baton agent check ${agent.name}` });
-    else if ((agent.failures ?? 0) > 0) add(`agent ${agent.name}`, "warn", `Agent ${oneLine(agent.name, 64)} failed ${agent.failures} times.`, { path: "/sessions" });
+    else if ((agent.failures ?? 0) > 0) add(`agent ${agent.name}`, "warn", `Agent ${oneLine(agent.name, 64)} failed ${times(agent.failures ?? 0)}.`, { path: "/sessions" });
   }
   for (const check of status.checks) {
     const kind = kindOf(check.status);
