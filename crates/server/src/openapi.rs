@@ -140,15 +140,8 @@ fn responses(route: &Route) -> Value {
     });
     if matches!(route.gives, Gives::Page) {
         responses["303"] = json!({
-            "description": "To the page itself, with a cookie and without the token.",
+            "description": "To the page itself, with a cookie.",
             "content": {"text/html": {"schema": {"type": "string"}}},
-        });
-        responses["401"] = json!({
-            "description": "To a browser the page, which asks for a token; to programs, what went wrong.",
-            "content": {
-                "text/html": {"schema": {"type": "string"}},
-                "application/problem+json": {"schema": reference(Shape::Problem)},
-            },
         });
     }
     if let Gives::Judged(shape) = route.gives {
