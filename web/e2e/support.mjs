@@ -178,9 +178,9 @@ function launch() {
 /**
  * A page that is logged in by the link; it ends with the test. `path` is where it goes; `before(page)` is called before it goes anywhere, to route requests;
  * with `isWaiting: false` nobody waits until it is live. `page.problems` has what the console said of errors and of the
- * content security policy. A test in which anything was asked of another host fails.
+ * content security policy. A test in which anything was asked of another host fails, but for those of `others`.
  */
-export async function open(t, server, { dark = false, width = 1280, height = 800, path = "/", before, isWaiting = true } = {}) {
+export async function open(t, server, { dark = false, width = 1280, height = 800, path = "/", before, isWaiting = true, others = [] } = {}) {
   const context = await (await launch()).newContext({ colorScheme: dark ? "dark" : "light", viewport: { width, height }, reducedMotion: "reduce" });
   context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
@@ -195,9 +195,10 @@ export async function open(t, server, { dark = false, width = 1280, height = 800
     // That something was not found or not answered is a matter of the test.
     if (message.type() === "error" && !/Failed to load resource/.test(message.text())) page.problems.push(message.text());
   });
+  const origins = [server, ...others].map((one) => new URL(one.linkTo("/")).origin);
   context.on("request", (request) => {
     const { protocol, origin } = new URL(request.url());
-    if (protocol !== "data:" && protocol !== "blob:" && origin !== new URL(server.linkTo("/")).origin) strangers.push(request.url());
+    if (protocol !== "data:" && protocol !== "blob:" && !origins.includes(origin)) strangers.push(request.url());
   });
   await before?.(page);
   await page.goto(server.linkTo(path));

@@ -77,6 +77,8 @@ async function follow(others: Channel<Word>, signal: AbortSignal): Promise<void>
   };
   for (;;) {
     try {
+      // A ledger may be shorter than it was: after a backup was restored, and `identity.ts` says so.
+      position.value = Math.min(position.value, (await client.getCheckpoint()).size);
       const stream = client.followEvents({ since: position.value }, {
         signal,
         onStatus: (status) => {

@@ -1,7 +1,7 @@
 //! The page, and the way in for people: the link that `baton serve` prints has a token in it, which becomes a cookie, so that it is in no address any more.
 //!
 //! What is served here holds nothing: everything that the page shows it asks for like any other client. Whoever browses without a token, or with a wrong one,
-//! gets the page too, which says so and asks for one; the status says it as well.
+//! gets the page too, which says so and asks for one.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use crate::access::{Needs, cookie};
-use crate::asked::{Answer, Asked, accepts, shown};
+use crate::asked::{Answer, Asked, shown};
 use crate::field::{Field, Kind, may};
 use crate::pages;
 use crate::problem::Problem;
@@ -43,9 +43,10 @@ pub(crate) fn beside(methods: &[&'static Route], head: &Parts) -> Option<&'stati
     (is_asked && is_for_people(&head.headers) && !head.uri.path().starts_with("/v1/")).then_some(&NOWHERE)
 }
 
-/// Whether a browser asks for something to be shown, rather than a program.
+/// Whether a browser asks for something to be shown, rather than a program: these take anything, or say nothing.
 pub(crate) fn is_for_people(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::ACCEPT) && accepts(headers, &["text/html"])
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|line| line.split(',')).any(|kind| kind.trim_start().starts_with("text/html"))
 }
 
 const fn screen(path: &'static str) -> Route {
@@ -85,16 +86,12 @@ async fn nowhere(asked: Asked) -> Answer {
     show(asked, StatusCode::NOT_FOUND).await
 }
 
-/// The page, with this status for whoever is in; or the way in, where the address has a token.
+/// The page, which holds nothing, for everybody; or the way in, where the address has a token.
 async fn show(asked: Asked, status: StatusCode) -> Answer {
     if let Some(token) = token_of(&asked) {
         return enter(asked, token).await;
     }
-    let refusal = match is_for_people(&asked.headers) {
-        true => asked.server.admit(&asked.headers, false).err().map(|problem| problem.status),
-        false => None,
-    };
-    index(asked, refusal.unwrap_or(status)).await
+    index(asked, status).await
 }
 
 async fn enter(asked: Asked, token: String) -> Answer {
@@ -188,9 +185,6 @@ fn html(status: StatusCode, body: Body) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    if status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
     // No address is passed on.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response

@@ -90,6 +90,9 @@ impl Harness for Played {
     }
 }
 
+/// One thing that was said: where, on which channel, and what.
+type Said = (u64, Channel, String);
+
 /// A session that is being recorded.
 pub(super) struct Rig {
     pub(super) handle: Handle,
@@ -97,7 +100,7 @@ pub(super) struct Rig {
     asked: Receiver<()>,
     clock: Arc<CountingClock>,
     /// What it said so far, and how much of that was looked at.
-    heard: RefCell<(Vec<(u64, Channel, String)>, usize)>,
+    heard: RefCell<(Vec<Said>, usize)>,
     dir: std::path::PathBuf,
     _bench: Bench,
 }
