@@ -138,6 +138,9 @@ pub(crate) struct SessionShow {
     /// Show all that was said in it
     #[arg(long)]
     pub(crate) transcript: bool,
+    /// Show no more than the end of it, of about so many bytes
+    #[arg(long, hide = true, value_name = "BYTES", requires = "transcript")]
+    pub(crate) last: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -62,7 +63,7 @@ pub struct Server {
     pub mcp: Conversations,
     pub looks: Looks,
     /// Whoever has git compare what was changed.
-    pub comparing: Semaphore,
+    pub comparing: Arc<Semaphore>,
 }
 
 /// What was answered, by the class of its status.
@@ -113,7 +114,7 @@ impl Server {
             counts: Counts::default(),
             mcp: Conversations::default(),
             looks,
-            comparing: Semaphore::new(COMPARING_MAX),
+            comparing: Arc::new(Semaphore::new(COMPARING_MAX)),
         }))
     }
 
@@ -128,22 +129,20 @@ impl Server {
             let server = self.clone();
             router = router.route(
                 path,
-                any(move |params: RawPathParams, request: Request| {
-                    let path =
-                        params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                    server.clone().take(methods.clone(), path, request)
+                any(move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+                    server.clone().take(methods.clone(), parts(params), request)
                 }),
             );
         }
         let server = self.clone();
-        router.fallback(move |request: Request| server.clone().take(Vec::new(), Vec::new(), request))
+        router.fallback(move |request: Request| server.clone().take(Vec::new(), Ok(Vec::new()), request))
     }
 
     /// Answers a request, whatever it is.
     async fn take(
         self: Arc<Self>,
         methods: Vec<&'static Route>,
-        path: Vec<(String, String)>,
+        path: Result<Parts, Problem>,
         request: Request,
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
@@ -169,7 +168,7 @@ impl Server {
     async fn answer(
         self: Arc<Self>,
         methods: &[&'static Route],
-        path: Vec<(String, String)>,
+        path: Result<Parts, Problem>,
         request: Request,
     ) -> Answer {
         let (mut head, body) = request.into_parts();
@@ -195,6 +194,7 @@ impl Server {
                 false => Problem::method(format!("{} is not possible here", head.method)),
             });
         };
+        let path = path?;
         let place = self.enter(route)?;
         let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
         let mut query: Vec<(String, String)> = query.into_owned().collect();
@@ -331,6 +331,15 @@ impl Server {
     pub fn enter_streams(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place_in(&self.streams, "streams")
     }
+}
+
+/// The parts of a path that have names.
+type Parts = Vec<(String, String)>;
+
+/// The parts of a path as text, or that they are none.
+fn parts(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<Parts, Problem> {
+    let params = params.map_err(|_| Problem::form("the path: what is written with % is not UTF-8"))?;
+    Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 fn place_in(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Problem> {

@@ -12,6 +12,7 @@ use baton_core::moment::Moment;
 use baton_core::task::Lease;
 use baton_core::task::decide::{executor, operator};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::access::Who;
 use crate::app::Server;
@@ -140,6 +141,17 @@ impl Asked {
         done.unwrap_or_else(|_| Err(Problem::unexpected("the request came to grief; it is in the log")))
     }
 
+    /// The same, as one of a few at once. Whoever goes away does not make room for the next while the work goes on.
+    pub async fn apart_in_turn<T: Send + 'static>(
+        &self,
+        places: &Arc<Semaphore>,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let server = self.server.clone();
+        let done = in_turn(places, move || work(&server)).await;
+        done.ok_or_else(|| Problem::unexpected("the request came to grief; it is in the log"))
+    }
+
     /// Does a command of the command line, and gives what it printed as JSON.
     pub async fn command(&self, words: Vec<String>, input: Vec<u8>) -> Result<Value, Problem> {
         let ran = self.ran(words, input).await?;
@@ -168,6 +180,19 @@ impl Asked {
         })
         .await
     }
+}
+
+/// Does something on a thread of its own once there is a place, which it keeps to its end; nothing where it came to grief.
+async fn in_turn<T: Send + 'static>(
+    places: &Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    let work = move || {
+        let _place = place;
+        work()
+    };
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// That no task is called so.
@@ -219,4 +244,32 @@ pub fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
     let mut kinds =
         accepted.flat_map(|line| line.split(',')).map(|kind| kind.split(';').next().unwrap_or("").trim());
     kinds.any(|kind| wanted.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn work_that_nobody_waits_for_any_more_keeps_its_place_to_its_end() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let ((begins, begun), (end, ends)) = (channel(), channel::<()>());
+        let own = places.clone();
+        let asking = runtime.spawn(async move {
+            in_turn(&own, move || {
+                begins.send(()).unwrap();
+                ends.recv().unwrap();
+            })
+            .await
+        });
+        begun.recv().unwrap();
+        asking.abort();
+        assert!(runtime.block_on(asking).unwrap_err().is_cancelled());
+        assert_eq!(places.available_permits(), 0, "it is still at it");
+        end.send(()).unwrap();
+        assert_eq!(runtime.block_on(in_turn(&places, || 7)), Some(7), "then it is the next one's turn");
+    }
 }

@@ -24,6 +24,15 @@ pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.ends_with(".gz") && name.chars().all(is_known)
 }
 
+/// Whether a name is made of what is in the file, as the bundler makes them: `NAME-HASH.END`. Only such a file never changes.
+pub fn is_hashed(name: &str) -> bool {
+    let hash = name.rsplit_once('.').and_then(|(start, _)| start.rsplit_once('-')).map(|(_, hash)| hash);
+    let is_hash = |hash: &str| {
+        hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte))
+    };
+    hash.is_some_and(is_hash)
+}
+
 /// What a file is, by the end of its name.
 pub fn media_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map_or("", |(_, end)| end) {
@@ -85,6 +94,24 @@ mod tests {
         }
         for name in ["", ".", "..", ".env", "a/b", "../a", "a\\b", "a%2fb", "a\0", "a b", "ä", "app.js.gz"] {
             assert!(!is_plain(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_name_with_a_hash_is_made_of_what_is_in_the_file() {
+        for name in ["page-GXA3ASOQ.js", "page-RPWVLWVC.css", "a-b-ABCD2345.js"] {
+            assert!(is_hashed(name), "{name}");
+        }
+        for name in [
+            "icon.svg",
+            "page.js",
+            "page-GXA3ASOQ",
+            "my-icon.svg",
+            "page-GXA3ASO1.js",
+            "GXA3ASOQ.js",
+            "page-gxa3asoq.js",
+        ] {
+            assert!(!is_hashed(name), "{name}");
         }
     }
 

@@ -246,7 +246,19 @@ fn a_person_reviews_where_no_agent_and_no_rule_may() {
                 })
         });
         let trace = home.guard_of(&task);
-        home.run(&["trace", "review", &trace, subject, "approve", "--reason", "it is fine"]).expect(0);
+        let review =
+            |verdict| home.run(&["trace", "review", &trace, subject, verdict, "--reason", "it is fine"]);
+        review("approve").expect(0);
+        // Whoever follows the task hears of it.
+        let events = home.events();
+        let said = events.iter().rfind(|event| event["actor"]["role"] == "critic").unwrap();
+        assert_eq!(said["task"], json!(task), "{said}");
+        if subject == "p1" {
+            // Another person was slower.
+            let late = review("block");
+            late.refused(4, "G001", "p1 is decided already: operator said approved");
+            assert!(late.stderr.contains("another review came first"), "{}", late.stderr);
+        }
     }
     until("it is verified", || home.types(&task).contains(&"task.verified".to_owned()));
     assert_eq!(home.status(&task), "review");

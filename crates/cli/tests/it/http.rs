@@ -225,6 +225,32 @@ fn a_session_is_begun_spoken_to_and_followed() {
 }
 
 #[test]
+fn of_a_long_transcript_the_end_is_given() {
+    let home = Home::new();
+    let web = Web::start(&home);
+    let session = web.post("/v1/sessions", &json!({"agent": "mock"})).expect(201);
+    let id = session["id"].as_str().unwrap().to_owned();
+    web.post(&format!("/v1/sessions/{id}/input"), &json!({"text": "echo first"})).expect(200);
+    web.post(&format!("/v1/sessions/{id}/stop"), &json!({})).expect(200);
+    let get = || web.get(&format!("/v1/sessions/{id}/transcript")).expect(200);
+    let short = get();
+    assert_eq!((&short["isTruncated"], &short["lines"][0]["kind"]), (&json!(false), &json!("prompt")));
+    // More than is given, and more than any command may print.
+    let path = home.data().join("sessions").join(&id).join("transcript.jsonl");
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    let text = "x".repeat(1 << 20);
+    for n in 0..80 {
+        let line = json!({"at": "2099-01-01T00:00:00.000Z", "kind": "text", "n": n, "text": text});
+        std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes()).unwrap();
+    }
+    let long = get();
+    let numbers: Vec<u64> =
+        long["lines"].as_array().unwrap().iter().map(|line| line["n"].as_u64().unwrap()).collect();
+    assert_eq!((&long["isTruncated"], &numbers[..]), (&json!(true), &[77, 78, 79][..]));
+    web.serving.stop();
+}
+
+#[test]
 fn traces_are_read_proved_exported_and_verified() {
     let home = Home::new();
     let web = Web::start(&home);

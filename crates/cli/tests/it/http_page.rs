@@ -26,9 +26,10 @@ fn with_page() -> Home {
     for (name, text) in [
         ("index.html", "<!doctype html><title>Baton</title>"),
         ("secret.txt", "not for anybody"),
-        ("assets/app-1a2b.js", "plain();"),
-        ("assets/app-1a2b.js.gz", "packed"),
+        ("assets/app-GXA3ASOQ.js", "plain();"),
+        ("assets/app-GXA3ASOQ.js.gz", "packed"),
         ("assets/app.css", "body {}"),
+        ("assets/icon.svg", "<svg/>"),
     ] {
         fs::write(dist.join(name), text).unwrap();
     }
@@ -156,13 +157,13 @@ fn files_of_the_page_are_packed_for_those_who_take_it_and_kept_for_ever() {
     let home = with_page();
     let web = Web::start(&home);
     let get = |name: &str, takes: &str| web.browse(&format!("/assets/{name}"), &[("Accept-Encoding", takes)]);
-    let packed = get("app-1a2b.js", "br, gzip");
+    let packed = get("app-GXA3ASOQ.js", "br, gzip");
     assert_eq!((packed.header("content-encoding"), &packed.body[..]), (Some("gzip"), &b"packed"[..]));
     assert_eq!(packed.header("content-type"), Some("text/javascript; charset=utf-8"));
     assert_eq!(packed.header("cache-control"), Some("public, max-age=31536000, immutable"));
     assert_eq!(packed.header("vary"), Some("Accept-Encoding"));
     for takes in ["br", "gzip;q=0", "identity", ""] {
-        let plain = get("app-1a2b.js", takes);
+        let plain = get("app-GXA3ASOQ.js", takes);
         assert_eq!((plain.header("content-encoding"), &plain.body[..]), (None, &b"plain();"[..]), "{takes}");
     }
     let css = get("app.css", "gzip");
@@ -170,6 +171,25 @@ fn files_of_the_page_are_packed_for_those_who_take_it_and_kept_for_ever() {
         (css.header("content-encoding"), css.header("content-type")),
         (None, Some("text/css; charset=utf-8"))
     );
+    // What has no hash in its name may be another one tomorrow.
+    for name in ["app.css", "icon.svg"] {
+        assert_eq!(get(name, "gzip").header("cache-control"), Some("no-cache"), "{name}");
+    }
+    web.serving.stop();
+}
+
+#[test]
+fn a_path_that_is_no_text_is_refused_as_everything_else_is() {
+    let home = with_page();
+    let web = Web::start(&home);
+    for path in ["/tasks/%ff", "/assets/%ff.js", "/sessions/a%80"] {
+        let answer = web.browse(path, &[]);
+        answer.refuses(400, "W004");
+        assert!(answer.json()["title"].as_str().unwrap().contains("not UTF-8"), "{path}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    web.get("/v1/tasks/%ff").refuses(400, "W004");
+    web.browse("/v1/tasks/%ff", &[]).refuses(401, "W001");
     web.serving.stop();
 }
 
@@ -186,7 +206,7 @@ fn nothing_beside_the_files_of_the_page_is_given_away() {
         ".",
         ".hidden",
         "a%00b",
-        "app-1a2b.js.gz",
+        "app-GXA3ASOQ.js.gz",
         "%5c..%5csecret.txt",
         "app.css%20",
     ] {

@@ -53,10 +53,9 @@ async fn found(asked: &Asked) -> Result<Task, Problem> {
 }
 
 async fn changes(asked: Asked) -> Answer {
-    let (task, server) = (found(&asked).await?, asked.server.clone());
+    let task = found(&asked).await?;
     // Git is run for it, several times: a few at once will do.
-    let _turn = server.comparing.acquire().await;
-    let object = asked.apart(move |server| Ok(compared(server, &task))).await?;
+    let object = asked.apart_in_turn(&asked.server.comparing, move |server| compared(server, &task)).await?;
     ok(&object)
 }
 

@@ -164,9 +164,12 @@ async fn asset(asked: Asked) -> Answer {
     let mut response = Response::new(Body::from(file.bytes));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(pages::media_type(&name)));
-    // Its name is made of what is in it.
-    let kept = HeaderValue::from_static("public, max-age=31536000, immutable");
-    headers.insert(header::CACHE_CONTROL, kept);
+    let kept = match pages::is_hashed(&name) {
+        true => "public, max-age=31536000, immutable",
+        // The next version has another one under the same name.
+        false => "no-cache",
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     encoded(headers, file.is_gzip);
     Ok(response)

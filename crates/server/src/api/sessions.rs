@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use baton_core::ids::SessionId;
-use baton_runtime::session::{Channel, Feed, Next, Snapshot, state_events};
+use baton_runtime::session::{Channel, Feed, Next, Snapshot, path_in, state_events};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -189,16 +189,21 @@ async fn show(asked: Asked) -> Answer {
 }
 
 async fn transcript(asked: Asked) -> Answer {
-    let id = id(&asked)?.to_string();
-    let ran = asked.ran(words(&["session", "show", &id, "--transcript"]), Vec::new()).await?;
+    let session = id(&asked)?;
+    let (id, last) = (session.to_string(), format!("--last={TRANSCRIPT_BYTES_MAX}"));
+    // No more than what is given is read of it, however long it is.
+    let ran = asked.ran(words(&["session", "show", &id, "--transcript", &last]), Vec::new()).await?;
     if ran.exit != 0 {
         return Err(Problem::of_command(ran.exit, &ran.err));
     }
-    let (mut lines, mut bytes, mut is_truncated) = (Vec::new(), 0, false);
+    let path = path_in(&asked.server.house.broker.dir_of(session));
+    let whole = asked.apart(move |_| Ok(path.symlink_metadata().map_or(0, |file| file.len()))).await?;
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let mut is_truncated = whole > TRANSCRIPT_BYTES_MAX as u64;
     for line in ran.out.rsplit(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         bytes += line.len();
-        is_truncated = bytes > TRANSCRIPT_BYTES_MAX;
-        if is_truncated {
+        if bytes > TRANSCRIPT_BYTES_MAX {
+            is_truncated = true;
             break;
         }
         lines.extend(serde_json::from_slice::<Value>(line).ok());

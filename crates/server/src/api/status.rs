@@ -82,7 +82,8 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 async fn verify(asked: Asked) -> Answer {
     let server = asked.server.clone();
-    // The permit is kept to the end: whoever comes meanwhile waits, since all of it is read.
+    // The permit is kept to the end: whoever comes meanwhile waits, since all of it is read. This is on a task of its own, as is all that is posted, and
+    // goes on where whoever asked has gone.
     let _turn = server.looks.verifying.acquire().await;
     let report = report(&asked, words(&["verify"])).await?;
     let at = server.house.engine.now().to_string();

@@ -139,7 +139,7 @@ pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &SessionShow) -> Ended {
     let owner = super::owner(ctx, ui)?;
     let snapshot = sessions::find(&sessions::dir_of(&ctx.layout()?), &args.one.session)?;
     if args.transcript {
-        return super::transcript::print(ctx, ui, &snapshot);
+        return super::transcript::print(ctx, ui, &snapshot, args.last);
     }
     let live = owner.and_then(|owner| owner.broker.get(snapshot.id));
     // It may have ended since it was read.

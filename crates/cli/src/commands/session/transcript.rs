@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -25,8 +25,9 @@ use crate::ui::text::{count, printable};
 /// Where the text after a label begins.
 const INDENT: usize = 10;
 
-pub(super) fn print(ctx: &Context, ui: &mut Ui, snapshot: &Snapshot) -> Ended {
-    let (mut beside, mut runs) = (VecDeque::new(), Runs::new());
+/// Prints it, or about so many bytes from its end: no more than that is read of the transcript, and kept of the ledger.
+pub(super) fn print(ctx: &Context, ui: &mut Ui, snapshot: &Snapshot, last_bytes: Option<u64>) -> Ended {
+    let (mut beside, mut runs) = (Beside::new(last_bytes), Runs::new());
     events(&ctx.visit()?.reader, snapshot, &mut |at, event| {
         if let SessionEvent::ToolLifecycle(run) = event
             && run.status.is_terminal()
@@ -34,15 +35,21 @@ pub(super) fn print(ctx: &Context, ui: &mut Ui, snapshot: &Snapshot) -> Ended {
             let ends = runs.entry(run.call_id.clone()).or_default();
             ends.push_back((run.status, run.error.clone()));
         }
-        beside.extend(from_ledger(at, event));
+        from_ledger(at, event).into_iter().for_each(|piece| beside.push(piece));
     })?;
+    let mut beside = beside.pieces;
     let path = path_in(&sessions::dir_of(&ctx.layout()?).join(snapshot.id.to_string()));
     let fail = |error: io::Error| CliError::io("read", &path, &error);
     let mut teller = Teller { open: None, runs };
-    let (mut lines, mut last) = (Lines::open(&path).map_err(fail)?, snapshot.started_at);
+    let (mut lines, mut last) = (Lines::open(&path, last_bytes).map_err(fail)?, snapshot.started_at);
+    let mut is_cut = lines.as_ref().is_some_and(|lines| lines.is_cut);
     while let Some(found) = lines.as_mut().map(Lines::next).transpose().map_err(fail)?.flatten() {
         let Some(piece) = Piece::read(&found, last) else { continue };
         last = piece.at;
+        if std::mem::take(&mut is_cut) {
+            // What was beside what is not shown is not shown either.
+            while beside.pop_front_if(|other: &mut Piece| other.is_before(&piece)).is_some() {}
+        }
         while beside.front().is_some_and(|other: &Piece| other.is_before(&piece)) {
             beside.pop_front().iter().try_for_each(|other| teller.tell(ui, other))?;
         }
@@ -88,6 +95,15 @@ impl Piece {
         self.at.unix_ms() <= said.at.unix_ms() - late_ms
     }
 
+    /// About how long it is as text.
+    fn bytes(&self) -> u64 {
+        let fields = self.fields.iter().map(|(name, value)| match value {
+            Value::String(text) => name.len() + text.len(),
+            _ => name.len() + 16,
+        });
+        (self.kind.len() + fields.sum::<usize>()) as u64
+    }
+
     fn text(&self, key: &str) -> &str {
         self.fields.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -110,6 +126,29 @@ fn from_ledger(at: Timestamp, event: &SessionEvent) -> Option<Piece> {
         fields.insert("permissionKind".to_owned(), kind);
     }
     Some(Piece { at, kind: event_type.as_str().to_owned(), fields })
+}
+
+/// What is of the ledger, and how much of it is kept: the oldest goes where it is too much.
+struct Beside {
+    pieces: VecDeque<Piece>,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Beside {
+    fn new(bytes_max: Option<u64>) -> Beside {
+        Beside { pieces: VecDeque::new(), bytes: 0, bytes_max: bytes_max.unwrap_or(u64::MAX) }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.bytes += piece.bytes();
+        self.pieces.push_back(piece);
+        while self.bytes > self.bytes_max
+            && let Some(oldest) = self.pieces.pop_front()
+        {
+            self.bytes -= oldest.bytes();
+        }
+    }
 }
 
 /// How the runs of each call ended, in order, as the ledger has it. The transcript has what the agent made of that.
@@ -237,6 +276,8 @@ impl Teller {
 /// The lines of a transcript.
 struct Lines {
     file: BufReader<File>,
+    /// Whether something before is left out.
+    is_cut: bool,
 }
 
 enum Found {
@@ -246,7 +287,7 @@ enum Found {
 
 impl Lines {
     /// `None` where there is no transcript. Links and pipes in its place are not followed.
-    fn open(path: &Path) -> io::Result<Option<Lines>> {
+    fn open(path: &Path, last_bytes: Option<u64>) -> io::Result<Option<Lines>> {
         use rustix::fs::OFlags;
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -254,10 +295,18 @@ impl Lines {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(Some(Lines { file: BufReader::new(file) }))
+        let mut file = BufReader::new(file);
+        let cut = last_bytes.and_then(|last| metadata.len().checked_sub(last)).filter(|cut| *cut > 0);
+        if let Some(cut) = cut {
+            // To the first line that begins after it; one may begin right there.
+            file.seek(SeekFrom::Start(cut - 1))?;
+            file.skip_until(b'\n')?;
+        }
+        Ok(Some(Lines { file, is_cut: cut.is_some() }))
     }
 
     fn next(&mut self) -> io::Result<Option<Found>> {

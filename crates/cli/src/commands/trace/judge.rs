@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use baton_core::guard::Rule;
+use baton_core::ids::Token;
 use baton_core::{EventType, KeyId, Payload, Role, Seen, TraceId};
 use baton_ledger::record::Line;
 use baton_ledger::seal::{Receipt, Refusal};
@@ -114,14 +116,21 @@ fn append_review(
         }
         let (event_type, payload) = past.subject(trace, &args.subject)?.review(args);
         let head = past.head.seq;
-        let decision = Decision { events: vec![draft(event_type, payload, past.head)?] };
+        let draft = Draft { task: past.task.clone(), ..draft(event_type, payload, past.head)? };
+        let decision = Decision { events: vec![draft] };
         tries += 1;
         match speaker.append_on(workspace, &mut BTreeMap::new(), decision, Some(head), None) {
             // Something was recorded meanwhile: looked at anew, because it may have been the final statement.
             Err(error) if error.code == Code::HeadMoved && tries < DECISIONS_MAX => {}
+            Err(error) if is_late(&error) => return Err(past.late(trace, &args.subject, error)),
             ended => return ended,
         }
     }
+}
+
+/// Whether the rules of a run refuse a review because what it is about waits for none any more.
+fn is_late(error: &CliError) -> bool {
+    error.code == Code::Guard && error.causes == [Rule::Subject.remedy()]
 }
 
 /// Aborts the trace and closes it in one decision, so that nothing can follow. Whoever aborts must have seen the head.
@@ -139,7 +148,7 @@ fn append_abort(
         return Err(Refusal::HeadMoved { trace, expected, seq, hash }.into());
     }
     let payload = Map::from_iter([("reason".to_owned(), args.reason.clone().into())]);
-    let draft = draft("trace_aborted", payload, past.head)?;
+    let draft = Draft { task: past.task.clone(), ..draft("trace_aborted", payload, past.head)? };
     let closed = Payload::TraceClosed { reason: "aborted".to_owned() };
     let closed = signed_own(trace, closed, &workspace.ledger_key)?;
     let speaker = Speaker { ctx, trace, agent: None, role: Some(Role::Operator) };
@@ -226,6 +235,10 @@ struct Past {
     /// Whether the operator's key acted as executor.
     is_executor: bool,
     is_finished: bool,
+    /// The task whose guarded run it is. What is said about a run names it, so that whoever follows the task hears of it.
+    task: Option<Token>,
+    /// The last review of it: whose, and what it says.
+    reviewed: Option<(String, String)>,
     /// Why its work is over.
     end: Option<&'static str>,
 }
@@ -242,6 +255,8 @@ impl Past {
             is_intent: false,
             is_executor: false,
             is_finished: false,
+            task: None,
+            reviewed: None,
             end: summary.is_closed.then_some("it is closed"),
         };
         let mut seq = 1;
@@ -267,12 +282,31 @@ impl Past {
         match line.event_type {
             "proposal_created" => self.is_proposal |= is_named("proposal_id"),
             "tool_intent_signed" => self.is_intent |= is_named("intent_id"),
+            "proposal_reviewed" if is_named("proposal_id") => self.reviewed = reviewed(line),
+            "tool_intent_reviewed" if is_named("intent_id") => self.reviewed = reviewed(line),
+            "session_initialized" if line.role == Role::System => {
+                self.task = line.task.and_then(|task| task.parse().ok());
+            }
             "final_statement_signed" => self.is_finished = true,
             "verification_run_completed" => self.end = Some("its verification is completed"),
             "trace_aborted" => self.end = Some("it is aborted"),
             _ => {}
         }
         self.is_executor |= line.role == Role::Executor && line.sig.is_some_and(|sig| sig.key == key);
+    }
+
+    /// That a review comes too late, and what came before it.
+    fn late(&self, trace: TraceId, subject: &str, refused: CliError) -> CliError {
+        let subject = shorten(subject, NAME_CHARS);
+        let error = match &self.reviewed {
+            Some((by, status)) => {
+                CliError::new(Code::Guard, format!("{subject} is decided already: {by} said {status}"))
+                    .cause("another review came first; this one is not recorded")
+            }
+            None => CliError::new(Code::Guard, refused.what)
+                .cause("it waits for no review any more; this one is not recorded"),
+        };
+        error.hint(format!("baton trace show {trace}"))
     }
 
     fn expect_open(&self, trace: TraceId) -> Result<(), CliError> {
@@ -294,6 +328,12 @@ impl Past {
             }
         }
     }
+}
+
+/// Whose review it is, and what it says.
+fn reviewed(line: &Line<'_>) -> Option<(String, String)> {
+    let Ok(Payload::Other { fields, .. }) = line.to_payload() else { return None };
+    Some((line.agent.to_owned(), fields.get("status")?.as_str()?.to_owned()))
 }
 
 fn ended(trace: TraceId, why: &str) -> CliError {

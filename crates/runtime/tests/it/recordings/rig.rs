@@ -90,8 +90,8 @@ impl Harness for Played {
     }
 }
 
-/// One thing that was said: where, on which channel, and what.
-type Said = (u64, Channel, String);
+/// Something that the session said: its position, and its text.
+type Heard = (u64, Channel, String);
 
 /// A session that is being recorded.
 pub(super) struct Rig {
@@ -100,9 +100,9 @@ pub(super) struct Rig {
     asked: Receiver<()>,
     clock: Arc<CountingClock>,
     /// What it said so far, and how much of that was looked at.
-    heard: RefCell<(Vec<Said>, usize)>,
+    heard: RefCell<(Vec<Heard>, usize)>,
     dir: std::path::PathBuf,
-    _bench: Bench,
+    bench: Bench,
 }
 
 impl Rig {
@@ -164,7 +164,11 @@ impl Rig {
         let handle = Actor::start(start, |_, _| {}).unwrap();
         // One that could not be started gives nothing, and its end is what there is.
         let tell = given.recv_timeout(SOON).ok();
-        Rig { handle, tell, asked, clock, heard: RefCell::default(), dir, _bench: bench }
+        Rig { handle, tell, asked, clock, heard: RefCell::default(), dir, bench }
+    }
+
+    pub(super) fn workspace(&self) -> std::path::PathBuf {
+        self.bench.at("work")
     }
 
     /// Lets time pass for whatever waits.
@@ -339,8 +343,8 @@ fn exited(process: ProcessEnd, stderr: Option<StderrOutput>) -> Told {
 }
 
 /// As the server gives them out. How long it took is all that no counting clock makes the same.
-fn lines(heard: &[(u64, Channel, String)]) -> Vec<String> {
-    let line = |(at, channel, text): &(u64, Channel, String)| {
+fn lines(heard: &[Heard]) -> Vec<String> {
+    let line = |(at, channel, text): &Heard| {
         let (name, text) = match channel {
             Channel::State => ("state_event", text.clone()),
             Channel::Stream => ("stream_event", text.clone()),
