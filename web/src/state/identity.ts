@@ -28,7 +28,7 @@ export function noteRecord({ pos, hash }: LedgerRecord): void {
 export function startIdentity(client: Client): void {
   if (history.state === ANEW) {
     history.replaceState(null, "");
-    tell("bad", "The server has another ledger than before, or an older state of it: everything was loaded anew.");
+    tell("bad", "This is another ledger than before, or an older state of it: everything was loaded anew.");
   }
   effect(() => {
     isSure = false;
