@@ -1,5 +1,6 @@
 // What the page takes, in Chromium, one line for each figure: how long until the board is drawn with ten times the tasks, the longest task of the page
-// while a session streams, and the memory after a hundred thousand events. BATON_BIN names the program.
+// while a board of ten thousand tasks and a trace of ten thousand events are scrolled through and while a session streams, and the memory after a hundred
+// thousand events. BATON_BIN names the program.
 
 import { gzipSync } from "node:zlib";
 import { readFileSync, readdirSync } from "node:fs";
@@ -56,6 +57,30 @@ async function fill(server, count) {
   await Promise.all(Array.from({ length: 32 }, one));
 }
 
+/** Scrolls through everything that matches, to the end and back, as fast as it is drawn; gives the longest task meanwhile, in milliseconds. */
+async function scrolled(page, boxes, step) {
+  const ended = await watchTasks(page);
+  for (const box of await page.locator(boxes).all()) {
+    await box.evaluate(async (element, by) => {
+      const drawn = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+      const end = () => element.scrollHeight - element.clientHeight;
+      for (; element.scrollTop < end() - 1; await drawn()) element.scrollTop += by;
+      for (; element.scrollTop > 0; await drawn()) element.scrollTop -= by;
+    }, step);
+  }
+  return (await ended()).clock;
+}
+
+/** A trace with so many events; gives its id. */
+async function fillTrace(server, count) {
+  const { trace } = await server.json(["trace", "new", "--title", "a long one"]);
+  for (let from = 0; from < count; from += 1000) {
+    const notes = Array.from({ length: Math.min(1000, count - from) }, (_, n) => ({ type: "note", payload: { n: from + n, said: "one of very many notes, with some words in it" } }));
+    await server.baton(["trace", "append", trace, "--agent", "me", "-q"], { input: JSON.stringify(notes) });
+  }
+  return trace;
+}
+
 await apart(async (t) => {
   const few = await start(t, { dispatch: false });
   const many = await start(t, { dispatch: false });
@@ -68,6 +93,18 @@ await apart(async (t) => {
     drawn.many.push(await firstDrawn(t, many));
   }
   report("board_10000_vs_1000_tasks", median(drawn.many.slice(1)) / median(drawn.few.slice(1)), 1.5);
+  const page = await open(t, many);
+  await page.locator('.column[data-status="ready"] .count', { hasText: /^5000$/ }).waitFor({ timeout: 60_000 });
+  await page.locator('.column[data-status="backlog"] .count', { hasText: /^5000$/ }).waitFor();
+  await page.getByText("Loading the rest").waitFor({ state: "detached" });
+  report("longest_task_ms_scrolling_10000_tasks", await scrolled(page, ".column-cards", 4000), 100);
+});
+
+await apart(async (t) => {
+  const server = await start(t, { dispatch: false });
+  const page = await open(t, server, { path: `/traces/${await fillTrace(server, 10_000)}` });
+  await page.getByText("All hashes were computed anew here").waitFor({ timeout: 60_000 });
+  report("longest_task_ms_scrolling_10000_events", await scrolled(page, ".chain", 2000), 100);
 });
 
 await apart(async (t) => {

@@ -40,17 +40,28 @@ test("an older state of the ledger is noticed when the server is back, and shown
   assert.deepEqual(page.problems, []);
 });
 
-test("an older state that has grown beyond what the page saw is noticed by its hashes", async (t) => {
+for (const isSlow of [false, true]) test(`an older state that has grown beyond what the page saw is noticed by its hashes${isSlow ? ", also where the page had not looked yet" : ""}`, async (t) => {
   const server = await start(t, { dispatch: false });
   await make(server, "There from the start", "--ready");
   await server.stop();
   keep(server);
   await server.serve();
-  const page = await open(t, server);
+  let release;
+  const gone = new Promise((resolve) => { release = resolve; });
+  let count = 0;
+  const page = await open(t, server, {
+    before: (fresh) => fresh.route(/follow=false/, async (route) => {
+      count += 1;
+      if (!isSlow || count > 1) return route.continue();
+      await gone;
+      await route.abort();
+    }),
+  });
   await make(server, "Made after the backup", "--ready");
   await card(page, "Made after the backup").waitFor();
   const { size } = await server.api("GET", "/v1/checkpoint");
   await server.kill();
+  release();
   await page.locator(".link.is-bad").waitFor();
   restore(server);
   for (const n of [1, 2, 3]) await make(server, `Another history ${n}`, "--ready");

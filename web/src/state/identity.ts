@@ -11,44 +11,48 @@ import { link, tell } from "./store.js";
 const ANEW = "anew";
 
 interface Seen {
-  origin: string;
   pos: number;
   hash: string;
 }
+/** The last event of which it is sure that the page's ledger has it; and the last that came over this connection. */
 let seen: Seen | undefined;
-/** After a break nothing is remembered until it was looked: what comes may be of another ledger. */
+let heard: Seen | undefined;
+/** Whether this connection leads to the ledger that the page knows: after a break what comes may be of another one. */
 let isSure = false;
+let looks = 0;
 
-/** Remembers an event of the stream: the last is what counts. */
+/** Remembers an event of the stream. */
 export function noteRecord({ pos, hash }: { pos: number; hash: string }): void {
-  if (seen && isSure) seen = { ...seen, pos, hash };
+  heard = { pos, hash };
 }
 
 /** Looks whenever the connection is there again. */
 export function startIdentity(client: Client): void {
   if (history.state === ANEW) {
     history.replaceState(null, "");
-    tell("bad", "The server has another ledger than before, or an older state of it: everything was loaded anew.");
+    tell("bad", "This is another ledger than before, or an older state of it: everything was loaded anew.");
   }
   effect(() => {
-    isSure = false;
+    looks += 1;
     // Where nobody answers, or the event does not read, that is told elsewhere.
-    if (link.value.kind === "live") look(client).catch(() => undefined);
+    if (link.value.kind === "live") return void look(client, looks).catch(() => undefined);
+    if (heard && (isSure || !seen)) seen = heard;
+    heard = undefined;
+    isSure = false;
   });
 }
 
-async function look(client: Client): Promise<void> {
-  const { size, checkpoint } = await client.getCheckpoint();
-  const origin = checkpoint.split("\n", 1)[0] ?? "";
-  const before = seen;
-  if (!before) {
-    seen = { origin, pos: size, hash: await hashAt(client, size) };
-  } else if (origin !== before.origin || size < before.pos || (await hashAt(client, before.pos)) !== before.hash) {
+async function look(client: Client, mine: number): Promise<void> {
+  const { size } = await client.getCheckpoint();
+  const { pos } = seen ?? { pos: size };
+  const hash = pos > size ? "" : await hashAt(client, pos);
+  if (mine !== looks) return;
+  if (seen && seen.hash !== hash) {
     history.replaceState(ANEW, "");
-    location.reload();
-    return;
+    return location.reload();
   }
-  isSure = link.peek().kind === "live";
+  seen = { pos, hash };
+  isSure = true;
 }
 
 /** The hash of the event at a position. */

@@ -73,7 +73,11 @@ pub const ROUTES: &[Route] = &[
         name: "getTranscript",
         summary: "What was said in a session, also when it is over; of a long one the end.",
         needs: Needs::LookAtAll,
-        query: &[],
+        query: &[may(
+            "kind",
+            Kind::List(20, 40),
+            "Only lines of this kind, such as `prompt`; may stand several times.",
+        )],
         takes: Takes::Nothing,
         gives: Gives::Json(StatusCode::OK, Shape::Transcript),
         handler: handler!(transcript),
@@ -198,6 +202,7 @@ async fn transcript(asked: Asked) -> Answer {
     }
     let path = path_in(&asked.server.house.broker.dir_of(session));
     let whole = asked.apart(move |_| Ok(path.symlink_metadata().map_or(0, |file| file.len()))).await?;
+    let kinds: Vec<&str> = asked.query.list("kind").collect();
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let mut is_truncated = whole > TRANSCRIPT_BYTES_MAX as u64;
     for line in ran.out.rsplit(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -206,7 +211,10 @@ async fn transcript(asked: Asked) -> Answer {
             is_truncated = true;
             break;
         }
-        lines.extend(serde_json::from_slice::<Value>(line).ok());
+        let line = serde_json::from_slice::<Value>(line).ok();
+        lines.extend(line.filter(|line| {
+            kinds.is_empty() || line["kind"].as_str().is_some_and(|kind| kinds.contains(&kind))
+        }));
     }
     lines.reverse();
     ok(&json!({"v": 1, "sessionId": id, "lines": lines, "isTruncated": is_truncated}))

@@ -1,7 +1,7 @@
 // Made by scripts/generate.mjs from docs/reference/openapi.json. Not to be edited.
 
 import type { Arguments, Bytes, CallOptions, Operation } from "../call.js";
-import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, ServerStatus, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, TaskActions, TaskChanges, TaskFiles, Tasks, Trace, TraceOpened, Traces, Transcript } from "../types.js";
+import type { AbortTraceBody, Agents, AnswerPermissionBody, AppendEventsQuery, Appended, ApproveTaskBody, Artifact, BeatTaskBody, Beaten, Checkpoint, ClaimTaskBody, Claimed, CreateTaskBody, Document, EditTaskBody, ExportTraceQuery, GetTaskTraceQuery, GetTraceQuery, GetTranscriptQuery, Health, ListSessionsQuery, ListTasksQuery, LogTaskBody, Message, MoveTaskBody, Nodes, Offered, OpenTraceBody, Proof, RejectTaskBody, ReleaseTaskBody, Report, ReportCiBody, ReviewTraceBody, Runs, SendInputBody, Sent, ServerStatus, Session, SessionState, Sessions, StartSessionBody, SubmitExitSignalBody, Submitted, Task, TaskActions, TaskChanges, TaskFiles, Tasks, Trace, TraceOpened, Traces, Transcript } from "../types.js";
 
 /** Every operation of the interface, by its name. */
 export const OPERATIONS = {
@@ -181,8 +181,8 @@ export abstract class Operations {
   }
 
   /** What was said in a session, also when it is over; of a long one the end. */
-  getTranscript(id: string, options: CallOptions = {}): Promise<Transcript> {
-    return this.call<Transcript>(OPERATIONS.getTranscript, { path: [id] }, options);
+  getTranscript(id: string, query: GetTranscriptQuery = {}, options: CallOptions = {}): Promise<Transcript> {
+    return this.call<Transcript>(OPERATIONS.getTranscript, { path: [id], query: { ...query } }, options);
   }
 
   /** Whether all is well: agents, what waits, the ledger, what was refused, and what `baton doctor` says. */

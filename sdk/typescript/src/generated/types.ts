@@ -526,6 +526,12 @@ export interface AnswerPermissionBody {
   answer: string;
 }
 
+/** What `getTranscript` may be asked for. */
+export interface GetTranscriptQuery {
+  /** Only lines of this kind, such as `prompt`; may stand several times. */
+  kind?: string[];
+}
+
 /** What `listTasks` may be asked for. */
 export interface ListTasksQuery {
   /** Only tasks with this status; may stand several times. */

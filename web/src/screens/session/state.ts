@@ -72,7 +72,7 @@ function openFile(id: string): SessionFile {
   let reading: ReturnType<typeof setTimeout> | undefined;
   const readPrompts = (tries = 0): void => {
     reading ??= setTimeout(async () => {
-      const came = await fetched(client.getTranscript(id));
+      const came = await fetched(client.getTranscript(id, { kind: ["prompt"] }));
       reading = undefined;
       known = withPrompts(known, came.kind === "ready" ? came.value.lines : [], tries >= READS_MAX);
       publish();
