@@ -235,6 +235,12 @@ fn of_a_long_transcript_the_end_is_given() {
     let get = || web.get(&format!("/v1/sessions/{id}/transcript")).expect(200);
     let short = get();
     assert_eq!((&short["isTruncated"], &short["lines"][0]["kind"]), (&json!(false), &json!("prompt")));
+    let of = |kinds: &str| web.get(&format!("/v1/sessions/{id}/transcript?{kinds}")).expect(200);
+    let prompts = of("kind=prompt");
+    assert_eq!(prompts["lines"].as_array().unwrap().len(), 1, "{prompts}");
+    assert!(prompts["lines"][0]["streamId"].as_str().unwrap().starts_with("turn_"), "{prompts}");
+    assert_eq!(of("kind=prompt&kind=text")["lines"].as_array().unwrap().len(), 2);
+    assert_eq!(of("kind=nothing")["lines"], json!([]));
     // More than is given, and more than any command may print.
     let path = home.data().join("sessions").join(&id).join("transcript.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
