@@ -112,9 +112,10 @@ await apart(async (t) => {
   const { page } = await opened(t, server, { agent: "talker" });
   const ended = await watchTasks(page);
   await say(page, "rate 1000 10000");
-  await page.locator(".transcript").getByText("line 10000 of").waitFor({ timeout: 60_000 });
+  // Only a few letters are looked at meanwhile: whoever searched the whole text for its end would be measured, too.
   await isReady(page);
   const { clock } = await ended();
+  await page.locator(".transcript").getByText("line 10000 of").waitFor();
   report("longest_task_ms_at_1000_events_per_s", clock, 100);
 });
 
