@@ -2,8 +2,8 @@
 // With --watch it goes on doing so. The last line says how large it is; too large is an error.
 
 import { build, context } from "esbuild";
-import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
@@ -11,23 +11,37 @@ const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, process.env.BATON_PAGE_DIST ?? "dist");
 const GZIP_BYTES_MAX = 90_000;
 
+/** Writes what is another than before, and nothing else: whatever is built of these files would be built again. */
+async function put(files) {
+  for (const [name, bytes] of files) {
+    const path = join(dist, name);
+    const known = await readFile(path).catch(() => undefined);
+    if (known === undefined || !known.equals(bytes)) await writeFile(path, bytes);
+  }
+  for (const name of await readdir(join(dist, "assets"))) {
+    if (!files.has(`assets/${name}`)) await rm(join(dist, "assets", name), { recursive: true });
+  }
+}
+
 const pack = {
   name: "pack",
   setup(bundler) {
-    bundler.onStart(() => rm(join(dist, "assets"), { recursive: true, force: true }));
-    bundler.onEnd(async (result) => {
-      if (result.errors.length > 0) return;
-      const names = await readdir(join(dist, "assets"));
-      await copyFile(join(here, "src/icon.svg"), join(dist, "assets/icon.svg"));
+    bundler.onEnd(async ({ errors, outputFiles }) => {
+      if (errors.length > 0) return;
+      const files = new Map([["assets/icon.svg", await readFile(join(here, "src/icon.svg"))]]);
+      const names = [];
       let size = 0;
-      for (const name of names) {
-        const zipped = gzipSync(await readFile(join(dist, "assets", name)), { level: 9 });
-        await writeFile(join(dist, "assets", `${name}.gz`), zipped);
+      for (const { path, contents } of outputFiles) {
+        const name = `assets/${basename(path)}`;
+        const zipped = gzipSync(contents, { level: 9 });
+        files.set(name, Buffer.from(contents)).set(`${name}.gz`, zipped);
+        names.push(name);
         size += zipped.length;
       }
-      const named = (end) => `/assets/${names.find((name) => name.endsWith(end))}`;
+      const named = (end) => `/${names.find((name) => name.endsWith(end))}`;
       const html = await readFile(join(here, "index.html"), "utf8");
-      await writeFile(join(dist, "index.html"), html.replace("{{script}}", named(".js")).replace("{{style}}", named(".css")));
+      files.set("index.html", Buffer.from(html.replace("{{script}}", named(".js")).replace("{{style}}", named(".css"))));
+      await put(files);
       console.log(`page: ${size} bytes of script and style in gzip (at most ${GZIP_BYTES_MAX})`);
       if (size > GZIP_BYTES_MAX) throw new Error(`the page is too large: ${size} > ${GZIP_BYTES_MAX}`);
     });
@@ -39,6 +53,7 @@ const options = {
   entryPoints: { page: "src/main.tsx" },
   entryNames: "assets/[name]-[hash]",
   outdir: dist,
+  write: false,
   alias: { "@baton/sdk": join(here, "../sdk/typescript/src/index.ts") },
   bundle: true,
   minify: true,
