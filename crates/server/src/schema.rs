@@ -287,6 +287,12 @@ shapes! {
                     "required": ["trace", "events", "head", "closed"],
                 },
             },
+            "damage": {
+                "type": "object",
+                "description": "Where the ledger does not read any more: what comes after is not listed.",
+                "properties": {"pos": {"type": "integer"}, "why": {"type": "string"}},
+                "required": ["pos", "why"],
+            },
         },
         "required": ["traces"],
     };
@@ -379,6 +385,7 @@ shapes! {
                 "properties": {
                     "size": {"type": "integer"}, "root": {"type": "string"}, "head": {"type": "string"},
                     "key": {"type": "string"},
+                    "unread": {"type": "string", "description": "Why it does not read, where it does not."},
                     "lastVerified": {
                         "type": "object",
                         "description": "What the verifier said last, since the server began.",

@@ -97,3 +97,27 @@ fn a_long_trace_is_shown_whole_and_in_order() {
     assert_eq!(home.run(&["trace", "show", &one]).stdout.lines().count(), 5001 + 3);
     assert_eq!(home.json(&["replay"])["equal"], true);
 }
+
+#[test]
+fn a_list_that_ends_at_what_does_not_read_says_so() {
+    let home = Home::new();
+    let (one, two) = (home.trace(), home.trace());
+    assert_eq!(home.json(&["trace", "ls"]).get("damage"), None);
+    home.append(&two, "a", &json!({"type": "note"}));
+    home.trace();
+    let text = std::fs::read_to_string(home.segment()).unwrap();
+    std::fs::write(home.segment(), text.replacen("\"type\":\"note\"", "\"type\":\"nope\"", 1)).unwrap();
+    std::fs::remove_dir_all(home.data().join("index")).unwrap();
+    let list = home.json(&["trace", "ls"]);
+    let traces: Vec<&str> =
+        list["traces"].as_array().unwrap().iter().map(|trace| trace["trace"].as_str().unwrap()).collect();
+    assert_eq!(traces, ["ledger", &one, &two]);
+    assert_eq!(list["damage"]["pos"], 4, "{list}");
+    let said = home.run(&["trace", "ls"]);
+    said.expect(0);
+    assert!(
+        said.stderr.contains("damaged from event 4 on, and what comes after is not listed"),
+        "{}",
+        said.stderr
+    );
+}

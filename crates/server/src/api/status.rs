@@ -110,7 +110,8 @@ async fn status(asked: Asked) -> Answer {
                 scheduler["lastAt"] = last.to_string().into();
             }
             let mut heard = lock(&server.looks.heard);
-            heard.catch_up(server)?;
+            // What does not read takes nothing else away.
+            let unread = heard.catch_up(server).err();
             let agents = server.house.broker.agents().iter().map(|(name, spec)| {
                 let sessions = running.get(name).copied().unwrap_or(0);
                 let mut shown = agent(server, name, spec, sessions, worked.get(name));
@@ -122,11 +123,15 @@ async fn status(asked: Asked) -> Answer {
             let agents: Vec<Value> = agents.collect();
             let refused = heard.refused();
             drop(heard);
+            let mut ledger = ledger(server);
+            if let Some(Problem { code, title, .. }) = unread {
+                ledger["unread"] = format!("{title} ({code})").into();
+            }
             Ok(json!({
                 "v": 1, "version": env!("CARGO_PKG_VERSION"),
                 "startedAt": server.looks.started_at.to_string(), "now": now.to_string(),
                 "origin": engine.ground().journal.ledger().origin.as_str(),
-                "agents": agents, "scheduler": scheduler, "store": store(server), "ledger": ledger(server),
+                "agents": agents, "scheduler": scheduler, "store": store(server), "ledger": ledger,
                 "refused": refused, "checks": checks(server, who),
             }))
         })

@@ -249,6 +249,8 @@ export interface ServerStatus {
     };
     root?: string;
     size: number;
+    /** Why it does not read, where it does not. */
+    unread?: string;
     [more: string]: unknown;
   };
   now: string;
@@ -445,6 +447,12 @@ export interface TraceOpened {
 }
 
 export interface Traces {
+  /** Where the ledger does not read any more: what comes after is not listed. */
+  damage?: {
+    pos: number;
+    why: string;
+    [more: string]: unknown;
+  };
   traces: Array<{
     closed: boolean;
     events: number;

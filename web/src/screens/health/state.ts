@@ -59,7 +59,7 @@ export interface Status {
     leases: Lease[];
   };
   store: { kind: string; bytes?: number; freeBytes?: number };
-  ledger: { size: number; root?: string; head?: string; key?: string; lastVerified?: { at: string; verdict: Report["verdict"]; events: number } };
+  ledger: { size: number; root?: string; head?: string; key?: string; unread?: string; lastVerified?: { at: string; verdict: Report["verdict"]; events: number } };
   refused: { reason: string; count: number }[];
   checks: DoctorCheck[];
 }
@@ -81,7 +81,10 @@ export async function load(): Promise<void> {
   isAsking = false;
   // What was shown stays while the server is away: how old it is stands beside it.
   if (came.kind === "broken" && status.peek().kind === "ready") return;
-  if (came.kind === "ready") answeredAt.value = Date.now();
+  if (came.kind === "ready") {
+    answeredAt.value = Date.now();
+    if (came.value.ledger.unread !== undefined) noteDamage(WHOLE, came.value.ledger.unread);
+  }
   status.value = came;
 }
 

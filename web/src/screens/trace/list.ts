@@ -2,7 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { cardOf } from "../../state/model.js";
-import { damage, withWords } from "../../state/damage.js";
+import { damage, noteDamage, WHOLE, withWords } from "../../state/damage.js";
 import { failureOf, fetched } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { grown, link, position, tasks, type Fetched } from "../../state/store.js";
@@ -44,6 +44,8 @@ export async function load(): Promise<void> {
     const began = performance.now();
     const heard = position.peek();
     const came = await fetched(client.listTraces());
+    const hole = came.kind === "ready" ? came.value.damage : undefined;
+    if (hole) noteDamage(WHOLE, `It does not read from event ${hole.pos} on: ${hole.why}`);
     if (came.kind === "ready") lines.value = { kind: "ready", value: whole(came.value.traces, heard) };
     // What was shown stays while the server is away.
     else if (lines.peek().kind !== "ready") lines.value = came;

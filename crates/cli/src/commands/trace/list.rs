@@ -1,6 +1,7 @@
 //! `baton trace ls`: every trace at a glance, in the order of their first events.
 
 use baton_core::{Payload, Timestamp, TraceId};
+use baton_store::journal::recover::Tail;
 use baton_store::{History, TraceSummary, clock};
 use serde_json::{Value, json};
 
@@ -22,7 +23,11 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
     if ui.json {
         let list =
             traces.iter().map(|summary| to_json(&visit.reader, summary)).collect::<Result<Vec<_>, _>>()?;
-        ui.object(&json!({"v": 1, "traces": list}))?;
+        let mut shown = json!({"v": 1, "traces": list});
+        if let Tail::Damaged { line, why } = &visit.reader.tail {
+            shown["damage"] = json!({"pos": line, "why": why});
+        }
+        ui.object(&shown)?;
         return Ok(Exit::Ok);
     }
     let ids: Vec<String> = traces.iter().map(|summary| summary.trace.to_string()).collect();
@@ -44,6 +49,13 @@ pub(super) fn run(ctx: &Context, ui: &mut Ui) -> Ended {
         table.row(vec![id, summary.seq.to_string(), state.into(), last, printable(&title)]);
     }
     ui.table(table)?;
+    if let Tail::Damaged { line, why } = &visit.reader.tail {
+        ui.warn(&format!(
+            "the ledger is damaged from event {line} on, and what comes after is not listed: {why}"
+        ));
+        ui.hint("baton verify");
+        return Ok(Exit::Ok);
+    }
     if !traces.iter().any(|summary| summary.trace != TraceId::Ledger) {
         ui.hint("baton trace new --title \"what you are about to do\"");
     }
