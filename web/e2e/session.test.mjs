@@ -290,6 +290,26 @@ test("two windows on one session are in step, and what was written elsewhere is 
   assert.deepEqual([...page.problems, ...other.problems], []);
 });
 
+test("who writes at the same time as another sees what the other wrote, and has back what was not taken", async (t) => {
+  const server = await start(t);
+  const { id, page } = await opened(t, server);
+  await until("it takes input", async () => (await page.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
+  await page.route(/\/input$/, async (route) => {
+    await server.api("POST", `/v1/sessions/${id}/input`, { text: "slow from another" });
+    await page.getByText("slow 2 ").waitFor();
+    await route.continue();
+  });
+  await page.fill("#composer", "echo from here");
+  await page.press("#composer", "Control+Enter");
+  await until("the other's is there", async () => (await page.locator(".turn > .is-user").allTextContents()).join("|") === "slow from another");
+  await until("what was not taken is there to be sent", async () => (await page.locator("#composer").inputValue()) === "echo from here");
+  // What was written stays for whoever comes back to it.
+  await page.keyboard.press("Control+k");
+  await page.waitForURL((url) => url.pathname === "/");
+  await page.goBack();
+  await until("it is still there", async () => (await page.locator("#composer").inputValue()) === "echo from here");
+});
+
 test("a server that is killed and comes back: nothing is lost, nothing is there twice", async (t) => {
   const server = await start(t);
   const { id, page } = await opened(t, server);

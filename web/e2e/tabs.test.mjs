@@ -64,18 +64,37 @@ test("a tab that is looked at gets its session, whatever tabs behind it show", a
   // All places are taken, and somebody looks at all of them: it says so.
   const [fifth] = await beside(first, server, `/sessions/${ids[4]}`, 1);
   await fifth.locator(".session-head").getByText("other windows of this browser").waitFor();
-  // The first one goes to the back, and leaves its place to another one, which needs it and asks.
+  // The first one goes to the back, and leaves its place to the one that waits.
   await look(first, false);
-  const [sixth] = await beside(first, server, `/sessions/${ids[5]}`, 1);
-  await until("one of the two has a place", async () => (await fifth.locator("#composer-why").textContent()).includes("Ctrl+Enter") || (await sixth.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
+  await until("it has a place", async () => (await fifth.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
+  // One that was opened in the back takes nobody's place, until it is looked at and another is not.
+  await look(others[0], false);
+  const sixth = await first.context().newPage();
+  await sixth.addInitScript(() => Object.defineProperty(document, "hidden", { configurable: true, get: () => true }));
+  await sixth.goto(new URL(`/sessions/${ids[5]}`, server.url).href);
+  await sixth.locator("#composer-why").getByText(/no connection for this window|connection is gone|Ctrl\+Enter/).waitFor();
+  await look(sixth, true);
+  await until("it has a place", async () => (await sixth.locator("#composer-why").textContent()).includes("Ctrl+Enter"));
   // What is said behind its back is there when it is looked at again, once.
   await server.baton(["session", "send", ids[0], "echo behind its back"]);
-  await others[0].close();
   await others[1].close();
+  await others[2].close();
   await look(first, true);
   await until("it has caught up", async () => (await first.locator(".transcript").textContent()).includes("behind its back"));
   await until("once", async () => (await first.locator(".turn").count()) === 2);
   const said = (await first.locator(".transcript .said:not(.is-user)").allTextContents()).join("\n");
   assert.equal(said.split("the first of them").length, 2, said);
   assert.deepEqual(first.problems, []);
+});
+
+test("where a browser has no locks every tab is by itself", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const page = await open(t, server, { before: (fresh) => fresh.addInitScript(() => Object.defineProperty(Navigator.prototype, "locks", { get: () => undefined })) });
+  await server.api("POST", "/v1/tasks", { title: "seen without locks" });
+  await page.getByText("seen without locks").waitFor();
+  const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  await page.goto(new URL(`/sessions/${id}`, server.url).href);
+  await say(page, "echo and so are sessions");
+  await page.locator(".transcript").getByText("and so are sessions").last().waitFor();
+  assert.deepEqual(page.problems, []);
 });

@@ -3,7 +3,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
-import { Role } from "./Role.js";
 import { Dialog } from "./parts/Dialog.js";
 import { Time } from "./parts/Time.js";
 import { SEARCH_ID } from "./screens/board/Filters.js";
@@ -11,6 +10,8 @@ import { damage } from "./state/damage.js";
 import { span } from "./state/format.js";
 import { keys, useKeys } from "./state/keys.js";
 import type { Need } from "./state/needs.js";
+import { looksOnly } from "./state/role.js";
+import { isLookedAt } from "./state/tabs.js";
 import { dismiss, link, needs, now, sessionsLoading, tasksLoading, toasts } from "./state/store.js";
 import { oneLine } from "./state/text.js";
 import { nextTheme, theme } from "./state/theme.js";
@@ -48,7 +49,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <strong class="brand">Baton</strong>
         <LinkDot />
         {damage.value.size > 0 ? <span role="alert"><a class="mark is-bad" href="/health">✕ ledger damaged</a></span> : null}
-        <Role />
+        {looksOnly() === undefined ? null : <span class="mark is-warn" title={looksOnly()}>view only</span>}
         <span class="grows" />
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
@@ -134,17 +135,21 @@ function useNotices(): void {
     if (!isLoaded) return;
     const fresh = known.keys ? all.filter((need) => !known.keys?.has(need.key)) : [];
     known.keys = new Set(all.map((need) => need.key));
-    if (fresh.length === 0 || typeof Notification === "undefined" || Notification.permission !== "granted" || !document.hidden) return;
+    if (fresh.length === 0 || typeof Notification === "undefined" || Notification.permission !== "granted") return;
     const first = fresh[0];
-    if (!first) return;
-    const title = fresh.length === 1 ? `${KINDS[first.kind]}: ${oneLine(first.title, 80)}` : `${fresh.length} things need you`;
-    try {
-      const notice = new Notification(title, { body: oneLine(first.detail, 120), tag: "baton" });
-      notice.onclick = () => { window.focus(); go(first.path); };
-    } catch {
-      // Some browsers let only workers tell: the count in the title has to do.
-    }
+    if (first) void isLookedAt().then((isSeen) => { if (!isSeen) notify(first, fresh.length); });
   }, [all, screen, isLoaded]);
+}
+
+/** A notice on the desktop: of several tabs that tell the same, one is shown. */
+function notify(first: Need, count: number): void {
+  const title = count === 1 ? `${KINDS[first.kind]}: ${oneLine(first.title, 80)}` : `${count} things need you`;
+  try {
+    const notice = new Notification(title, { body: oneLine(first.detail, 120), tag: "baton" });
+    notice.onclick = () => { window.focus(); go(first.path); };
+  } catch {
+    // Some browsers let only workers tell: the count in the title has to do.
+  }
 }
 
 function Help({ onClose }: { onClose: () => void }) {

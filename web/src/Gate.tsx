@@ -1,5 +1,7 @@
 // Where nobody gets on without a token: what is wrong, and where the way in is found.
 
+import { useEffect } from "preact/hooks";
+
 /** Asks for the same address with the token, which the server takes out of it again; nothing of it stays in the history. */
 function enter(event: SubmitEvent): void {
   event.preventDefault();
@@ -10,6 +12,7 @@ function enter(event: SubmitEvent): void {
 }
 
 export function Gate({ reason }: { reason: string }) {
+  useEffect(() => { document.title = "Baton"; }, []);
   return (
     <main class="gate" id="main">
       <h1>Baton</h1>

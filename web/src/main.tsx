@@ -17,6 +17,8 @@ import { Boundary } from "./parts/Boundary.js";
 import { Empty } from "./parts/States.js";
 import { startKeys } from "./state/keys.js";
 import { loadSessions, loadTasks, startLive } from "./state/live.js";
+import { startRole } from "./state/role.js";
+import { tellLooks } from "./state/tabs.js";
 import { link } from "./state/store.js";
 import { startTheme } from "./state/theme.js";
 
@@ -64,6 +66,8 @@ startTheme();
 startRouter();
 startKeys();
 startLive();
+tellLooks();
+startRole();
 const root = document.getElementById("app");
 if (root) {
   root.replaceChildren();

@@ -36,11 +36,10 @@ type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { hash: stri
 export function startLive(): void {
   setInterval(() => { now.value = Date.now(); }, 1000);
   startIdentity(client);
-  // Whoever leads is heard before anything is fetched: what happens in between is told.
-  let loading: Promise<boolean> | undefined;
+  // Whoever leads is heard before the first answer comes: what happens in between is told.
+  const loading = load();
   const lead = async (others: Channel<Word>, signal: AbortSignal): Promise<void> => { if (await loading) await follow(others, signal); };
-  share<Word>("baton live", lead, (word) => ("record" in word ? take(word.record) : stand(word.link)), () => ({ link: link.value }));
-  loading = load();
+  share<Word>("live", lead, (word) => ("record" in word ? take(word.record) : stand(word.link)), () => ({ link: link.value }));
 }
 
 /** Fetches everything, once there is somebody to ask; and whether there is. */

@@ -5,6 +5,11 @@
 
 const locks = globalThis.navigator?.locks as LockManager | undefined;
 
+/** Tabs of another build may say other things: each has names of its own. */
+function named(name: string): string {
+  return `baton ${name} ${import.meta.url}`;
+}
+
 /** Something that a leader says to all tabs, and hears from none. */
 export interface Channel<T> {
   say(word: T): void;
@@ -20,7 +25,8 @@ const BEAT_MS = 10_000;
  */
 export function share<T extends object>(name: string, lead: (channel: Channel<T>, signal: AbortSignal) => Promise<void>, hear: (word: T) => void, state: () => T): void {
   if (!locks) return void lead({ say: () => {} }, new AbortController().signal);
-  const channel = new BroadcastChannel(name);
+  const lock = named(name);
+  const channel = new BroadcastChannel(lock);
   let isLeading = false;
   let heardAt = Date.now();
   channel.onmessage = ({ data }: MessageEvent<{ word: T } | "hello">) => {
@@ -38,7 +44,7 @@ export function share<T extends object>(name: string, lead: (channel: Channel<T>
       const own = new AbortController();
       waiting = new AbortController();
       try {
-        await locks.request(name, steal ? { steal } : { signal: waiting.signal }, () => {
+        await locks.request(lock, steal ? { steal } : { signal: waiting.signal }, () => {
           isLeading = true;
           return lead({ say }, own.signal);
         });
@@ -63,39 +69,80 @@ export function share<T extends object>(name: string, lead: (channel: Channel<T>
 }
 
 const PLACES = 4;
-const PLACE_NAME = "baton place";
+const placeName = (place: number): string => named(`place ${place}`);
 
-/** Runs something that keeps a connection once there is a place for it, and until it is aborted: by `signal`, or because the place is needed elsewhere. */
+/**
+ * Runs something that keeps a connection once there is a place for it, and until it is aborted: by `signal`, or because nobody looks at this tab and the
+ * place is needed elsewhere.
+ */
 export async function inPlace(signal: AbortSignal, onFull: () => void, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   if (!locks) return run(signal);
   const own = new AbortController();
   const waiting = new AbortController();
-  const channel = new BroadcastChannel(PLACE_NAME);
+  const channel = new BroadcastChannel(named("place"));
   const stop = (): void => {
     own.abort(signal.reason);
     waiting.abort(signal.reason);
   };
-  signal.addEventListener("abort", stop, { once: true });
-  let isIn = false;
-  channel.onmessage = () => { if (isIn && document.hidden) own.abort(); };
-  const taken = async (): Promise<void> => {
-    if (isIn) return;
-    isIn = true;
+  let mine: string | undefined;
+  // Whoever is looked at and has none asks for it; whoever goes to the back looks whether somebody waits.
+  const leave = async (): Promise<void> => {
+    if (mine === undefined || !document.hidden) return;
+    const { pending = [] } = await locks.query();
+    if (document.hidden && pending.some((other) => other.name === mine)) own.abort();
+  };
+  const look = (): void => {
+    if (mine === undefined && !document.hidden) channel.postMessage("needed");
+    void leave();
+  };
+  channel.onmessage = () => void leave();
+  const taken = (place: number) => async (): Promise<void> => {
+    if (mine !== undefined) return;
+    mine = placeName(place);
     waiting.abort();
     await run(own.signal);
   };
+  signal.addEventListener("abort", stop, { once: true });
+  document.addEventListener("visibilitychange", look);
   try {
-    for (let place = 0; place < PLACES && !isIn; place += 1) {
-      await locks.request(`${PLACE_NAME} ${place}`, { ifAvailable: true }, (lock) => (lock ? taken() : undefined));
+    for (let place = 0; place < PLACES && mine === undefined; place += 1) {
+      await locks.request(placeName(place), { ifAvailable: true }, (lock) => (lock ? taken(place)() : undefined));
     }
-    if (isIn || signal.aborted) return;
+    if (mine !== undefined || signal.aborted) return;
     onFull();
-    channel.postMessage("needed");
-    await Promise.allSettled(Array.from({ length: PLACES }, (_, place) => locks.request(`${PLACE_NAME} ${place}`, { signal: waiting.signal }, taken)));
+    const asked = Array.from({ length: PLACES }, (_, place) => locks.request(placeName(place), { signal: waiting.signal }, taken(place)));
+    look();
+    await Promise.allSettled(asked);
   } finally {
     signal.removeEventListener("abort", stop);
+    document.removeEventListener("visibilitychange", look);
     channel.close();
   }
+}
+
+const LOOKED_AT = named("looked at");
+
+/** Says, as long as somebody looks at this tab, that it is so. */
+export function tellLooks(): void {
+  let leave: (() => void) | undefined;
+  const look = (): void => {
+    const isLooking = !document.hidden && document.hasFocus();
+    if (isLooking && !leave) {
+      const left = new Promise<void>((resolve) => { leave = resolve; });
+      void locks?.request(LOOKED_AT, { mode: "shared" }, () => left);
+    } else if (!isLooking) {
+      leave?.();
+      leave = undefined;
+    }
+  };
+  for (const name of ["focus", "blur", "visibilitychange"]) addEventListener(name, look, true);
+  look();
+}
+
+/** Whether somebody looks at any tab of Baton. */
+export async function isLookedAt(): Promise<boolean> {
+  if (!locks) return !document.hidden;
+  return (await locks.query()).held?.some((lock) => lock.name === LOOKED_AT) ?? false;
 }
 
 /** Waits until somebody looks at this tab. */

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import "./health.css";
-import { looksOnly } from "../../Role.js";
+import { looksOnly } from "../../state/role.js";
 import { Mark } from "../../parts/Badge.js";
 import { copy, Id } from "../../parts/Id.js";
 import { Broken, Loading } from "../../parts/States.js";

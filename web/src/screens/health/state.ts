@@ -7,7 +7,7 @@ import { client } from "../../state/live.js";
 import { noteDamage, WHOLE } from "../../state/damage.js";
 import { tell, type Fetched } from "../../state/store.js";
 import type { Report } from "../trace/record.js";
-import { sentence } from "../trace/words.js";
+import { noteReport } from "../trace/words.js";
 
 export interface AgentStatus {
   name: string;
@@ -96,7 +96,7 @@ export async function verify(): Promise<void> {
   isVerifying.value = false;
   if (came.kind === "ready") {
     report.value = { report: came.value, at: Date.now() };
-    noteDamage(WHOLE, came.value.integrity === "broken" ? sentence(came.value) : undefined);
+    noteReport(WHOLE, came.value);
   }
   if (came.kind === "broken") tell("bad", `The ledger was not verified: ${inWords(came.error)}`);
   await load();

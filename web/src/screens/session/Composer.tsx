@@ -1,19 +1,23 @@
 // Where a person writes to the agent, and stops it.
 
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { span } from "../../state/format.js";
 import { now } from "../../state/store.js";
 import type { SessionFile } from "./state.js";
 import { whyNoInput } from "./words.js";
 
+/** What was written and not sent, by session: it is still there for whoever comes back. */
+const drafts = new Map<string, string>();
+
 export function Composer({ file }: { file: SessionFile }) {
   const state = useComputed(() => file.book.value.view.state).value;
   const isEnded = useComputed(() => file.book.value.view.isEnded).value;
-  const isOpen = useComputed(() => file.stream.value.kind === "live").value;
-  const text = useSignal("");
+  const stream = useComputed(() => file.stream.value.kind).value;
+  const text = useSignal(drafts.get(file.id) ?? "");
+  useSignalEffect(() => { drafts.set(file.id, text.value); });
   const isBusy = useSignal(false);
   if (isEnded) return null;
-  const why = isOpen ? whyNoInput(state) : "The connection is gone: it comes back by itself.";
+  const why = stream === "live" ? whyNoInput(state) : stream === "crowded" ? "There is no connection for this window." : "The connection is gone: it comes back by itself.";
   const send = async () => {
     const written = text.value.trim();
     if (written === "" || why !== undefined || isBusy.value) return;

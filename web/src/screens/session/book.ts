@@ -3,13 +3,11 @@
 
 import {
   emptyView, reduce, viewOf, type HookRun, type Permission, type Session, type SessionError, type SessionItem, type SessionView, type StateEvent, type StateKind,
-  type ToolRun, type Transcript,
+  type ToolRun,
 } from "@baton/sdk";
 
 const KEPT_MAX = 400;
 const BESIDE_MAX = 200;
-/** So much of what was said last is looked for in the transcript. */
-const PROBE_CHARS = 2000;
 
 /** A state, from when to when. */
 export interface Band {
@@ -45,6 +43,10 @@ export interface Mark {
   at: number;
   reason: string;
   prompt: string | undefined;
+  /** Whether the prompt is only what was sent here last: somebody else may have been faster. */
+  isGuess: boolean;
+  /** How often the prompt was looked for in the transcript. */
+  looks: number;
   tools: readonly ToolRun[];
   hooks: readonly HookRun[];
   errors: readonly (SessionError & { isWarning: boolean })[];
@@ -136,7 +138,7 @@ function noteState(book: Book, event: StateEvent, before: SessionView): Book {
 }
 
 const markOf = (streamId: string, at: number, reason: string, prompt: string | undefined): Mark =>
-  ({ streamId, at, reason, prompt, tools: [], hooks: [], errors: [], answers: [] });
+  ({ streamId, at, reason, prompt, isGuess: prompt !== undefined, looks: 0, tools: [], hooks: [], errors: [], answers: [] });
 
 function withMark(book: Book, mark: Mark): Book {
   const known = book.marks.findLastIndex((other) => other.streamId === mark.streamId);
@@ -176,34 +178,6 @@ function closed(book: Book, at: number): Book {
 /** The last moment that anything is known of. */
 function lastMoment(book: Book): number {
   return Math.max(book.bands.at(-1)?.from ?? 0, ...book.bars.map((bar) => bar.to ?? bar.from));
-}
-
-/** Whether a prompt was sent from elsewhere: then it is in the transcript alone. */
-export const lacksPrompt = (book: Book): boolean => book.marks.some((mark) => mark.reason === "user_input" && mark.prompt === undefined);
-
-/** Prompts as the transcript has them, each of its turn; where this was the last look at it, what it does not have is empty. */
-export function withPrompts(book: Book, lines: Transcript["lines"], isLast: boolean): Book {
-  const found = new Map(lines.filter((line) => line["kind"] === "prompt").map((line) => [line["streamId"], String(line["text"] ?? "")]));
-  const filled = (mark: Mark): Mark => {
-    const prompt = mark.prompt ?? found.get(mark.streamId) ?? (isLast && mark.reason === "user_input" ? "" : undefined);
-    return prompt === mark.prompt ? mark : { ...mark, prompt };
-  };
-  return { ...book, marks: book.marks.map(filled) };
-}
-
-/** What was said after the connection was lost and before the end, from the transcript of a session that is over: it goes on where the page left off. */
-export function withTail(book: Book, lines: Transcript["lines"]): Book {
-  const turn = book.view.turns.at(-1);
-  const said = turn?.parts.at(-1);
-  if (!turn || said?.kind !== "text") return book;
-  const from = lines.findLastIndex((line) => line["kind"] !== "text") + 1;
-  const kept = lines.slice(from).map((line) => String(line["text"] ?? "")).join("");
-  const known = said.text.slice(-PROBE_CHARS);
-  const at = kept.lastIndexOf(known);
-  const more = at < 0 ? "" : kept.slice(at + known.length);
-  if (more === "") return book;
-  const parts = [...turn.parts, { kind: "text" as const, role: said.role, text: more }];
-  return { ...book, view: { ...book.view, turns: book.view.turns.with(-1, { ...turn, parts }) } };
 }
 
 /** How a session stands, for whoever came too late for its beginning. */

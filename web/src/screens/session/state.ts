@@ -7,7 +7,8 @@ import { act, failureOf, fetched, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { inPlace, seen } from "../../state/tabs.js";
 import { tell, type Failure, type Fetched } from "../../state/store.js";
-import { emptyBook, lacksPrompt, take, withPrompt, withPrompts, withSession, withTail, type Book } from "./book.js";
+import { emptyBook, take, withPrompt, withSession, type Book } from "./book.js";
+import { lacksPrompt, withoutGuess, withPrompts, withTail } from "./kept.js";
 
 /** How the stream of the session is. */
 export type Stream =
@@ -36,9 +37,9 @@ export interface SessionFile {
 
 /** Items are taken for so long before the page may draw and hear its person. */
 const SLICE_MS = 12;
-/** Prompts that were written elsewhere are read together, a moment after their turn began; and once more where they are not there yet. */
+/** Prompts are read together, a moment after their turn began; and again, less and less often, where they are not there yet. */
 const READ_MS = 200;
-const READS_MAX = 5;
+const READ_MAX_MS = 3000;
 /** The screen is drawn anew no more often than the browser draws, and in a tab that is not seen this often. */
 const HIDDEN_MS = 100;
 
@@ -68,16 +69,16 @@ function openFile(id: string): SessionFile {
   };
   const look = (): Promise<Session | undefined> => (asking ??= ask().finally(() => { asking = undefined; }));
 
-  /** What was written elsewhere is not told, but in the transcript. */
+  /** What a turn was told is not in its stream, but in the transcript. */
   let reading: ReturnType<typeof setTimeout> | undefined;
-  const readPrompts = (tries = 0): void => {
+  const readPrompts = (wait = READ_MS): void => {
     reading ??= setTimeout(async () => {
       const came = await fetched(client.getTranscript(id, { kind: ["prompt"] }));
       reading = undefined;
-      known = withPrompts(known, came.kind === "ready" ? came.value.lines : [], tries >= READS_MAX);
+      if (came.kind === "ready") known = withPrompts(known, came.value.lines);
       publish();
-      if (lacksPrompt(known) && !abort?.signal.aborted) readPrompts(tries + 1);
-    }, READ_MS);
+      if (lacksPrompt(known) && !abort?.signal.aborted) readPrompts(Math.min(2 * wait, READ_MAX_MS));
+    }, wait);
   };
 
   const one = async (item: SessionItem): Promise<void> => {
@@ -154,7 +155,9 @@ function openFile(id: string): SessionFile {
     known = withPrompt(known, text);
     const came = await fetched(client.sendInput(id, { text }));
     if (came.kind === "ready") return true;
-    known = withPrompt(known, undefined);
+    known = withoutGuess(known);
+    publish();
+    if (lacksPrompt(known)) readPrompts();
     tell("bad", inWords(came.error));
     return false;
   };

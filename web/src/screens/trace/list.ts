@@ -32,6 +32,9 @@ export const lines = signal<Fetched<readonly TraceLine[]>>({ kind: "loading" });
 const REST_MS = 1000;
 const REST_FACTOR = 10;
 
+/** Of so many that are lost is asked at once why. */
+const SOUGHT_MAX = 50;
+
 let isLoading = false;
 let isWanted = false;
 
@@ -63,7 +66,7 @@ function whole(listed: readonly TraceLine[], heard: number): readonly TraceLine[
   const known = new Map([...byTask.peek().keys()].map((trace): [string, TraceLine] => [trace, { trace, closed: false, events: 0, head: "" }]));
   for (const line of before.kind === "ready" ? before.value : []) known.set(line.trace, line);
   for (const { trace } of listed) known.delete(trace);
-  for (const { trace, isLost } of known.values()) if (!isLost) seek(trace);
+  for (const { trace } of [...known.values()].filter(({ isLost }) => !isLost).slice(0, SOUGHT_MAX)) seek(trace);
   return [...[...known.values()].map((line) => ({ ...line, isLost: true })), ...all];
 }
 

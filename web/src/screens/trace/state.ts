@@ -8,7 +8,7 @@ import { failureOf, fetched, isAborted } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { grown, link, type Failure, type Fetched } from "../../state/store.js";
 import { canHash, FIRST_PREV, hashOf, isFailure, type Finding, type Report, type Row, type TraceRecord } from "./record.js";
-import { isUnderWay, sentence } from "./words.js";
+import { noteReport } from "./words.js";
 
 const PAGE = 500;
 /** A longer trace is read this far, and further on request. */
@@ -99,10 +99,7 @@ export class TraceModel {
     const came = await fetched(client.verifyTrace(this.id, { signal: this.stopped.signal }));
     this.isVerifying.value = false;
     if (this.stopped.signal.aborted) return;
-    if (came.kind === "ready") {
-      const report = came.value as Report;
-      noteDamage(this.id, report.verdict === "fail" && !isUnderWay(report) ? sentence(report) : undefined);
-    }
+    if (came.kind === "ready") noteReport(this.id, came.value as Report);
     this.checked.value = came.kind === "ready" ? { kind: "ready", value: { report: came.value as Report, at: Date.now() } } : came;
   }
 
@@ -173,7 +170,10 @@ export class TraceModel {
         this.byId.set(record.id, row.seq);
         const key = record.actor.key;
         if (key !== undefined && !this.keys.has(key)) this.keys.set(key, this.keys.size);
-        if (linkTo(before, row) === "broken" && this.cut.peek() === undefined) this.cut.value = row.seq;
+        if (linkTo(before, row) === "broken" && this.cut.peek() === undefined) {
+          this.cut.value = row.seq;
+          noteDamage(this.id, `Event ${row.seq} does not follow the one before it.`);
+        }
       }
       before = row;
     }
@@ -205,7 +205,9 @@ export class TraceModel {
   private async proveOne({ seq, record }: Row): Promise<void> {
     if (!record) return;
     const hash = await hashOf(record);
-    if (hash !== record.hash) this.wrong.value = new Map(this.wrong.peek()).set(seq, hash);
+    if (hash === record.hash) return;
+    this.wrong.value = new Map(this.wrong.peek()).set(seq, hash);
+    noteDamage(this.id, `Event ${seq} has another hash than it says.`);
   }
 }
 

@@ -1,5 +1,6 @@
 // What a report comes to, in a sentence.
 
+import { noteDamage } from "../../state/damage.js";
 import { plural } from "../../state/format.js";
 import { oneLine } from "../../state/text.js";
 import { isFailure, type Check, type Finding, type Report } from "./record.js";
@@ -56,8 +57,18 @@ const unique = (words: readonly string[]): string[] => [...new Set(words)];
 
 const placed = (finding: Finding, noun: string): string => (finding.line === undefined ? "" : ` at ${noun} ${finding.line}`);
 
-export const isUnderWay = ({ subject, findings }: Report): boolean =>
-  subject.guarded !== undefined && !["completed", "failed", "aborted"].includes(subject.guarded.state) && findings.filter(isFailure).length === 1;
+/** Whether nothing is wrong with a run but that it has not ended. */
+export const isUnderWay = ({ subject, findings }: Report): boolean => {
+  const failures = findings.filter(isFailure);
+  const isOpen = subject.guarded !== undefined && !["completed", "failed", "aborted"].includes(subject.guarded.state);
+  return isOpen && failures.length === 1 && failures[0]?.code === "FINALIZATION_INCOMPLETE";
+};
+
+/** Notes what a report says of a trace, or of all: what could not be judged changes nothing. */
+export function noteReport(where: string, report: Report): void {
+  if (report.verdict === "unknown") return;
+  noteDamage(where, report.verdict === "fail" && !isUnderWay(report) ? sentence(report) : undefined);
+}
 
 /** One sentence about a report. */
 export function sentence(report: Report): string {
