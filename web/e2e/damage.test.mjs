@@ -133,8 +133,11 @@ test("health stays full when the ledger is damaged, and what comes to it then ca
   await trace(server, "a title", "the truth");
   const page = await open(t, server, { path: "/health" });
   await page.getByRole("heading", { name: "Agents", exact: true }).waitFor();
+  // Nobody asks between the start and the change.
+  await page.route("**/v1/status", (route) => route.abort());
   await server.restart();
   tamper(server, "the truth", "an untrue");
+  await page.unroute("**/v1/status");
   // The server that just began has nothing in memory: it says what it cannot read, and everything else.
   await until("it does not read", async () => /L032/.test((await server.api("GET", "/v1/status")).ledger.unread));
   await page.getByText(/^The ledger is damaged: .* position 3 of the journal does not read as a record/).waitFor({ timeout: 30_000 });

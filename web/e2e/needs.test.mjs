@@ -60,17 +60,23 @@ test("what waited before the page was opened is told to nobody; what comes is", 
   const { id: session } = await server.api("POST", "/v1/sessions", { agent: "mock" });
   await server.api("POST", `/v1/sessions/${session}/input`, { text: "permission" });
   await until("it asks", async () => (await server.api("GET", "/v1/sessions")).sessions[0].pendingPermissions?.length === 1);
+  let loaded;
   const page = await open(t, server, {
-    before: (page) => page.addInitScript(() => {
-      globalThis.told = [];
-      globalThis.Notification = class {
-        static permission = "granted";
-        constructor(title) { globalThis.told.push(title); }
-      };
-      Object.defineProperty(document, "hidden", { get: () => true });
-    }),
+    before: (page) => {
+      // The last that is fetched when it begins.
+      loaded = page.waitForResponse(/status=cancelled/).then((answer) => answer.finished());
+      return page.addInitScript(() => {
+        globalThis.told = [];
+        globalThis.Notification = class {
+          static permission = "granted";
+          constructor(title) { globalThis.told.push(title); }
+        };
+        Object.defineProperty(document, "hidden", { get: () => true });
+      });
+    },
   });
   await page.getByRole("button", { name: "2 need you" }).waitFor();
+  await loaded;
   await block("A new one");
   await until("it is told", async () => (await page.evaluate(() => globalThis.told.length)) > 0);
   await block("A newer one");

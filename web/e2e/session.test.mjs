@@ -158,9 +158,13 @@ test("a crash is shown within a second, with its code or signal and its last wor
   const server = await start(t);
   for (const [text, expected] of [["crash 3 120", ["exit code 3", "mock: crash line 1 of 120", "mock: crash line 120 of 120", "120 lines", "lines are left out"]], ["tool signal", ["SIGKILL", "last tool read_file"]]]) {
     const { id, page } = await opened(t, server);
+    // When it is drawn, and not when somebody here hears of it.
+    await page.evaluate(() => new MutationObserver(() => {
+      if (document.querySelector(".ended")) globalThis.endedSeen ??= Date.now();
+    }).observe(document, { childList: true, subtree: true }));
     await say(page, text);
     await page.locator(".ended").waitFor();
-    const seen = Date.now();
+    const seen = await page.evaluate(() => globalThis.endedSeen);
     const { endedAt } = await server.api("GET", `/v1/sessions/${id}`);
     assert.ok(seen - Date.parse(endedAt) < 1000, `shown after ${seen - Date.parse(endedAt)} ms`);
     const ended = await page.locator(".ended").textContent();

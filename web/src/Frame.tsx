@@ -1,5 +1,6 @@
 // What stands around every screen: the rail, what needs a person, how the connection is, the keys, and what was said.
 
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { back, go, place } from "./router.js";
@@ -25,14 +26,15 @@ const RAIL = [
 ];
 
 export function Frame({ children }: { children: ComponentChildren }) {
-  const [isHelp, setHelp] = useState(false);
-  const [isNeeds, setNeeds] = useState(false);
+  // Signals: a key may come before what the one before it changed is drawn.
+  const isHelp = useSignal(false);
+  const isNeeds = useSignal(false);
   useKeys("Everywhere", [
     ...RAIL.map((item) => ({ keys: item.key, does: `go to ${item.name.toLowerCase()}`, run: () => go(item.path) })),
     { keys: "Ctrl+k", does: "search the tasks", run: () => searchTasks() },
-    { keys: "!", does: "what needs a person", run: () => setNeeds(!isNeeds) },
-    { keys: "?", does: "these keys", run: () => setHelp(true) },
-    { keys: "Escape", does: "back", run: () => { if (isNeeds) setNeeds(false); else if (place.value.screen !== "board") back(); } },
+    { keys: "!", does: "what needs a person", run: () => { isNeeds.value = !isNeeds.value; } },
+    { keys: "?", does: "these keys", run: () => { isHelp.value = true; } },
+    { keys: "Escape", does: "back", run: () => { if (isNeeds.value) isNeeds.value = false; else if (place.value.screen !== "board") back(); } },
   ]);
   useNotices();
   return (
@@ -51,13 +53,13 @@ export function Frame({ children }: { children: ComponentChildren }) {
         {damage.value.size > 0 ? <span role="alert"><a class="mark is-bad" href="/health">✕ ledger damaged</a></span> : null}
         {looksOnly() === undefined ? null : <span class="mark is-warn" title={looksOnly()}>view only</span>}
         <span class="grows" />
-        <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds} onClick={() => setNeeds(!isNeeds)}>
+        <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds.value} onClick={() => { isNeeds.value = !isNeeds.value; }}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
         </button>
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
-        <button type="button" class="quiet" onClick={() => setHelp(true)} aria-label="Keys">?</button>
+        <button type="button" class="quiet" onClick={() => { isHelp.value = true; }} aria-label="Keys">?</button>
       </header>
-      {isNeeds ? <Needs onClose={() => setNeeds(false)} /> : null}
+      {isNeeds.value ? <Needs onClose={() => { isNeeds.value = false; }} /> : null}
       <main id="main" tabIndex={-1}>{children}</main>
       <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
         {toasts.value.map((toast) => (
@@ -67,7 +69,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           </p>
         ))}
       </div>
-      {isHelp ? <Help onClose={() => setHelp(false)} /> : null}
+      {isHelp.value ? <Help onClose={() => { isHelp.value = false; }} /> : null}
     </div>
   );
 }

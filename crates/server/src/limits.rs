@@ -124,6 +124,9 @@ pub const TASK_FILES_DEPTH_MAX: usize = 8;
 pub const TASK_FILE_SHOWN_BYTES_MAX: u64 = 256 << 10;
 pub const TASK_FILES_SHOWN_BYTES_MAX: u64 = 2 << 20;
 
+/// How often it is looked whether the token of a stream is still good.
+pub const WELCOME_EVERY: Duration = Duration::from_secs(5);
+
 /// How often a stream says that it is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 

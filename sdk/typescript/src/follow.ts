@@ -85,8 +85,23 @@ export async function* followOneSession(connection: Connection, id: string, opti
   const cursor: Cursor = { last: options.after, failures: 0 };
   // What is told of a session that is over has no positions any more: it is counted on.
   let last = options.after ?? 0;
-  for await (const event of resume(connection, OPERATIONS.followSession, { path: [id] }, options, cursor)) {
+  let isCounted = false;
+  let isAgain = false;
+  const watched: FollowOptions = {
+    ...options,
+    onStatus: (status) => {
+      isAgain ||= status.type === "waiting" && isCounted;
+      options.onStatus?.(status);
+    },
+  };
+  for await (const event of resume(connection, OPERATIONS.followSession, { path: [id] }, watched, cursor)) {
     const data = objectOf(event);
+    if (isAgain) {
+      // It broke off there, and is told from its beginning again.
+      isAgain = false;
+      if (event.name !== "gap") yield { kind: "gap", at: last, resumeFrom: 0 };
+    }
+    isCounted = event.id === undefined;
     switch (event.name) {
       case "state_event":
       case "stream_event":

@@ -19,7 +19,7 @@ async function refused(promise, code, status) {
 test("a task is created, read, listed page by page and edited, and a change of another state is refused", async (t) => {
   const server = await startServer(t);
   const client = clientOf(server);
-  assert.deepEqual(await client.getHealth(), { status: "ok" });
+  assert.deepEqual(await client.getHealth(), { status: "ok", scope: "admin" });
 
   let etag;
   const created = await client.createTask({ title: "Limit the upload size", priority: "high" }, { onResponse: (r) => (etag = r.headers.get("etag")) });

@@ -33,10 +33,13 @@ pub(super) async fn follow(asked: Asked) -> Answer {
         heard: Instant::now(),
         is_over: false,
     };
-    Ok(sse::response(futures::stream::unfold(follower, |mut follower| async move {
-        let chunk = follower.next().await?;
-        Some((Ok(Bytes::from(chunk)), follower))
-    })))
+    Ok(sse::live(
+        &asked,
+        futures::stream::unfold(follower, |mut follower| async move {
+            let chunk = follower.next().await?;
+            Some((Ok(Bytes::from(chunk)), follower))
+        }),
+    ))
 }
 
 impl Follower {

@@ -55,9 +55,11 @@ impl Heard {
     fn take(&mut self, line: &Line<'_>) {
         let fields: Map<String, Value> = serde_json::from_str(line.payload).unwrap_or_default();
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
-        // Of sessions only Baton itself tells; whoever appends by hand may call an event anything.
-        let session = line.session.filter(|_| line.role == Role::System);
-        match (line.event_type, session) {
+        // Of these only Baton itself tells; whoever appends by hand may call an event anything.
+        if line.role != Role::System {
+            return;
+        }
+        match (line.event_type, line.session) {
             (REFUSED, _) => {
                 if let Some(reason) = text("reason") {
                     *self.refused.entry(reason.to_owned()).or_default() += 1;

@@ -272,10 +272,13 @@ async fn follow(asked: Asked) -> Answer {
     };
     let reader =
         Reader { feed, ending: asked.server.ending.clone(), position, heard: Instant::now(), is_over: false };
-    Ok(sse::response(futures::stream::unfold(reader, |mut reader| async move {
-        let chunk = reader.next().await?;
-        Some((Ok(Bytes::from(chunk)), reader))
-    })))
+    Ok(sse::live(
+        &asked,
+        futures::stream::unfold(reader, |mut reader| async move {
+            let chunk = reader.next().await?;
+            Some((Ok(Bytes::from(chunk)), reader))
+        }),
+    ))
 }
 
 /// What is left of a session that is over: its state events, from the ledger, and its end. Words that passed by are in its transcript.

@@ -83,10 +83,13 @@ async fn follow(asked: Asked) -> Answer {
         task: asked.query.text("task").map(str::to_owned),
         heard: Instant::now(),
     };
-    Ok(sse::response(futures::stream::unfold(reader, |mut reader| async move {
-        let chunk = reader.next().await?;
-        Some((Ok(Bytes::from(chunk)), reader))
-    })))
+    Ok(sse::live(
+        &asked,
+        futures::stream::unfold(reader, |mut reader| async move {
+            let chunk = reader.next().await?;
+            Some((Ok(Bytes::from(chunk)), reader))
+        }),
+    ))
 }
 
 impl Reader {

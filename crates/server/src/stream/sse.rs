@@ -1,13 +1,16 @@
 //! Server-sent events: how they are written, and where a reader was.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 
-use crate::asked::accepts;
+use crate::app::Server;
+use crate::asked::{Asked, accepts};
+use crate::limits::WELCOME_EVERY;
 use crate::problem::Problem;
 
 /// Writes one event. The data is one line, as all JSON is here.
@@ -38,6 +41,26 @@ pub fn expect_accepted(headers: &HeaderMap) -> Result<(), Problem> {
     match accepts(headers, &["text/event-stream", "text/*", "*/*"]) {
         true => Ok(()),
         false => Err(Problem::not_acceptable("Accept: expected text/event-stream")),
+    }
+}
+
+/// An answer that goes on as long as whoever asked for it would be let in: a stream outlives the look at its token.
+pub fn live(
+    asked: &Asked,
+    chunks: impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+) -> Response {
+    response(chunks.take_until(Box::pin(locked_out(asked.server.clone(), asked.headers.clone()))))
+}
+
+/// Waits until a token that was good is not any more.
+async fn locked_out(server: Arc<Server>, headers: HeaderMap) {
+    loop {
+        tokio::time::sleep(WELCOME_EVERY).await;
+        let (server, headers) = (server.clone(), headers.clone());
+        let looked = tokio::task::spawn_blocking(move || server.admit(&headers, false)).await;
+        if matches!(looked, Ok(Err(problem)) if problem.status == StatusCode::UNAUTHORIZED) {
+            return;
+        }
     }
 }
 

@@ -70,7 +70,8 @@ const PATIENT: &str = "until [ -e now ]; do sleep 0.05; done; echo at last";
 
 /// A session whose tool has failed once.
 fn failing() -> Rig {
-    let rig = Rig::prepared(model(Vec::new()), |start| with_tools(start, Duration::from_secs(2)));
+    // Only attempts that are to fail run into it.
+    let rig = Rig::prepared(model(Vec::new()), |start| with_tools(start, Duration::from_secs(4)));
     rig.prompt("run it");
     rig.call("c1", "bash", json!({"command": PATIENT}));
     rig.call("c2", "write_file", json!({"path": "once", "content": "x"}));
