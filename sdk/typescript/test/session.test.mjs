@@ -202,3 +202,28 @@ test("who comes too late for the beginning is told of the gap, and goes on from 
   const rest = items.slice(1).map((item) => item.at);
   assert.deepEqual(rest, rest.map((_, n) => items[0].resumeFrom + 1 + n), "after the gap nothing is missing");
 });
+
+test("a session that is over is told whole after its connection broke in the middle, and says where it begins again", async (t) => {
+  const { server, proxy, direct, client } = await setUp(t);
+  const { id } = await direct.startSession({ agent: "mock" });
+  await direct.sendInput(id, { text: "tool" });
+  await follow(direct, id, idleAfter(1));
+  await direct.stopSession(id);
+  // Another server knows of it what the ledger has, and that has no positions of the stream.
+  await server.stop("SIGTERM");
+  await server.start();
+  const all = async (by) => {
+    const items = [];
+    for await (const item of by.followSession(id, QUICK)) items.push(item);
+    return items;
+  };
+  const told = ({ kind, event }) => (kind === "ended" ? kind : event.eventId);
+  const whole = await all(new Client({ url: server.url, token: server.token }));
+  assert.ok(whole.length > 4 && whole.at(-1).kind === "ended");
+  proxy.cutAfter = 1200;
+  const cut = await all(client);
+  const again = cut.findLastIndex((item) => item.kind === "gap");
+  assert.ok(again > 0, "it broke after some of it");
+  assert.deepEqual(cut[again], { kind: "gap", at: cut[again - 1].at, resumeFrom: 0 });
+  assert.deepEqual(cut.slice(again + 1).map(told), whole.filter(({ kind }) => kind !== "gap").map(told));
+});
