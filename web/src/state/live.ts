@@ -147,8 +147,9 @@ async function flush(): Promise<void> {
   const began = performance.now();
   try {
     for (let at = 0; at < ids.length; at += IDS_MAX) {
+      const asked = performance.now();
       const page = await client.listTasks({ id: ids.slice(at, at + IDS_MAX), limit: IDS_MAX });
-      merge(page.tasks);
+      merge(page.tasks, asked);
     }
   } catch (error) {
     failureOf(error);
@@ -168,33 +169,39 @@ async function flush(): Promise<void> {
   }
 }
 
-/** Takes tasks in, unless what is known of them is newer. */
-export function merge(found: readonly Task[]): void {
+/** When each task was last asked for by itself. */
+const askedAt = new Map<string, number>();
+
+/** Takes tasks in that were asked for at a time, unless what is known of them is newer: some of it changes without another revision. */
+export function merge(found: readonly Task[], at = performance.now()): void {
   if (found.length === 0) return;
   const next = new Map(tasks.value);
   for (const task of found) {
     const known = next.get(task.id);
-    if (known === undefined || known.rev <= task.rev) next.set(task.id, task);
+    if (known !== undefined && (known.rev > task.rev || (known.rev === task.rev && (askedAt.get(task.id) ?? 0) > at))) continue;
+    next.set(task.id, task);
+    askedAt.set(task.id, at);
   }
   tasks.value = next;
 }
 
 /** What moves comes first, then everything else, page by page. */
 export async function loadTasks(): Promise<void> {
+  const asked = performance.now();
   try {
     const moving = COLUMNS.filter((status) => status !== "done" && status !== "backlog");
     const [first, rest] = await Promise.all([
       client.listTasks({ status: [...moving], limit: FIRST_PAGE }),
       client.listTasks({ status: ["backlog", "done"], limit: FIRST_PAGE }),
     ]);
-    merge([...first.tasks, ...rest.tasks]);
+    merge([...first.tasks, ...rest.tasks], asked);
     if (tasksLoading.value.kind !== "whole") tasksLoading.value = { kind: "partly" };
     for (const [statuses, start] of [[moving, first.next], [["backlog", "done"], rest.next], [ENDED, ""]] as const) {
       let cursor: string | undefined = start;
       while (cursor !== undefined) {
         const query = cursor === "" ? { limit: PAGE } : { limit: PAGE, cursor };
         const page = await client.listTasks({ status: [...statuses], ...query });
-        merge(page.tasks);
+        merge(page.tasks, asked);
         cursor = page.next;
       }
     }
