@@ -10,9 +10,12 @@ fn main() -> io::Result<()> {
     let mut files = BTreeMap::new();
     // Debug builds read the folder when they are asked for a file.
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
-        let dist = dist.join("../../web/dist");
-        println!("cargo:rerun-if-changed={}", dist.display());
+        let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
+        let web = here.join("../../web");
+        let dist = web.join("dist");
+        // What is not there counts as changed with every build: then whatever may make it is watched.
+        let watched = if dist.exists() { &dist } else { &web };
+        println!("cargo:rerun-if-changed={}", watched.display());
         if let Ok(dist) = dist.canonicalize() {
             for name in ["index.html", "index.html.gz"] {
                 add(&mut files, name, &dist.join(name));
