@@ -76,9 +76,14 @@ test("a person approves, rejects, retries and moves through the page", async (t)
   await dialog.getByRole("button", { name: "Reject", exact: true }).click();
   // It is ready again, and the mock does it once more; whichever is seen.
   await until("it was rejected", async () => /rejected/.test(await server.baton(["events", "--task", id])));
-  await until("it is in review again", async () => (await shown(server, id)).status === "review");
+  const { rev } = await until("it is in review again", async () => {
+    const task = await shown(server, id);
+    return task.status === "review" && task;
+  });
   await panel(page, "Work log").click();
   await page.getByText("Rejected: The limit is too low").waitFor();
+  await until("the page shows that, and what can be done about it", async () =>
+    Number(await page.locator(".task-head").getAttribute("data-rev")) >= rev && (await page.locator(".task-buttons").getAttribute("aria-busy")) === "false");
 
   await page.locator("body").press("a");
   await page.getByRole("dialog").getByRole("button", { name: "Approve", exact: true }).press("Enter");

@@ -26,7 +26,7 @@ export function Header({ model, task, onAsk }: Props) {
   const agent = agentOf(task);
   const end = leaseEnd(task);
   return (
-    <header class="task-head">
+    <header class="task-head" data-rev={task.rev}>
       <div class="head">
         <Id id={task.id} text={task.id} />
         <h1><bdi>{oneLine(task.title, 300)}</bdi></h1>
@@ -74,7 +74,7 @@ function Buttons({ model, task, onAsk }: Props) {
     ...moves.filter((move) => !move.allowed).map((move) => ({ what: `Move to ${move.to}`, why: move.why })),
   ];
   return (
-    <div class="buttons task-buttons">
+    <div class="buttons task-buttons" aria-busy={state.value.rev < task.rev}>
       {mayApprove.allowed ? <button type="button" class="primary" disabled={isBusy} onClick={() => void approve(model, false)}>Approve</button> : null}
       {mayApprove.allowed && task.phase !== "READY_FOR_MERGE"
         ? <button type="button" disabled={isBusy} onClick={() => void approve(model, true)}>Approve all phases</button> : null}
