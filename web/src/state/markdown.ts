@@ -29,11 +29,12 @@ const DEPTH_MAX = 12;
 const AHEAD_MAX = 2000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$/;
-const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
+// These three are for lines without blanks at their end: two ways to read the same blanks take long.
+const HEADING = /^ {0,3}(#{1,6})(?:\s|#*$)/;
+const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}$/;
+const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;
 const ITEM = /^( {0,3})([-*+]|(\d{1,9})[.)])(\s+|$)/;
 const QUOTE = /^ {0,3}> ?/;
-const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 
 /** The blocks of a text. */
 export function blocksOf(text: string, depth = 0): readonly Block[] {
@@ -56,22 +57,30 @@ export function blocksOf(text: string, depth = 0): readonly Block[] {
 function oneBlock(lines: readonly string[], at: number, line: string, depth: number): [Block, number] {
   const fence = FENCE.exec(line)?.[1];
   if (fence !== undefined) return fenced(lines, at, fence);
-  const heading = HEADING.exec(line);
-  if (heading) return [{ kind: "heading", level: heading[1]?.length ?? 1, inner: inlinesOf(heading[2] ?? "") }, at + 1];
-  if (RULE.test(line)) return [{ kind: "rule" }, at + 1];
+  const short = line.trimEnd();
+  const heading = HEADING.exec(short);
+  if (heading) return [{ kind: "heading", level: heading[1]?.length ?? 1, inner: inlinesOf(unclosed(short.slice(heading[0].length))) }, at + 1];
+  if (RULE.test(short)) return [{ kind: "rule" }, at + 1];
   if (depth < DEPTH_MAX) {
     if (QUOTE.test(line)) return quoted(lines, at, depth);
     if (ITEM.test(line)) return listed(lines, at, depth);
   }
-  if (line.includes("|") && DIVIDER.test(lines[at + 1] ?? "") && (lines[at + 1] ?? "").includes("-")) return tabled(lines, at);
+  if (line.includes("|") && DIVIDER.test((lines[at + 1] ?? "").trimEnd())) return tabled(lines, at);
   if (/^(?: {4}|\t)/.test(line)) return indented(lines, at);
   let end = at + 1;
   while (end < lines.length && !startsBlock(lines[end] ?? "")) end += 1;
   return [{ kind: "paragraph", inner: inlinesOf(lines.slice(at, end).map((one) => one.replace(/^\s+/, "")).join("\n")) }, end];
 }
 
+/** A heading without the signs that close it. */
+function unclosed(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trim();
+}
+
 const startsBlock = (line: string): boolean =>
-  line.trim() === "" || FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || /^ {0,3}(?:[-*+]|1[.)])\s/.test(line);
+  line.trim() === "" || FENCE.test(line) || HEADING.test(line.trimEnd()) || RULE.test(line.trimEnd()) || QUOTE.test(line) || /^ {0,3}(?:[-*+]|1[.)])\s/.test(line);
 
 function fenced(lines: readonly string[], at: number, fence: string): [Block, number] {
   let end = at + 1;
@@ -170,7 +179,7 @@ function oneInline(text: string, at: number, depth: number): [Inline, number] | 
     const end = rest.indexOf(ticks, ticks.length);
     return end < 0 ? undefined : [{ kind: "code", text: rest.slice(ticks.length, end).trim() }, at + end + ticks.length];
   }
-  const link = /^(!?)\[([^\]\n]*)\]\(\s*<?([^\s)>]*)>?(?:\s+["'(][^)]*)?\)/.exec(rest);
+  const link = /^(!?)\[([^\]\n]*)\]\(\s*(?!\s)<?([^\s)>]*)>?(?:\s+["'(][^)]*)?\)/.exec(rest);
   if (link) {
     const [whole, bang = "", label = "", href = ""] = link;
     const one: Inline = bang === "!" ? { kind: "image", href, text: label } : { kind: "link", href, inner: inlinesOf(label, depth + 1) };
