@@ -172,6 +172,17 @@ test("a record that was changed on the disk is shown as broken at its place", as
   await shot(fresh, "trace-broken");
   await fresh.keyboard.press("j");
   await fresh.getByRole("region", { name: "Record 603" }).getByText("the record before does not read").waitFor();
+  // It was put right: whoever verifies finds that, and nothing of what was found before is left.
+  tamper(server, "an untrue", "the truth");
+  for (const one of [page, fresh]) {
+    await one.keyboard.press("v");
+    await verdict(one).getByText("Passed with warnings").waitFor();
+    await one.getByText("All hashes were computed anew here, and are the same.").waitFor();
+    assert.equal(await one.getByText("This page finds").count(), 0);
+    assert.equal(await one.getByText("broken here").count(), 0);
+    assert.equal(await row(one, 602).getAttribute("data-joint"), "whole");
+    assert.equal(await one.locator(".record.is-unproven").count(), 0);
+  }
   assert.deepEqual([...page.problems, ...fresh.problems], []);
 });
 
@@ -415,6 +426,67 @@ test("a chain whose hashes were computed anew is broken where it was cut", async
   // The verifier saw nothing of it: the page says so itself.
   await verdict(page).getByText("This page finds that record 4 is not what it should be").waitFor();
   await shot(page, "trace-cut");
+  // That it passes once more undoes nothing: it is read again, and found again. The mark is there all the while.
+  const mark = page.getByRole("alert").getByRole("link", { name: "ledger damaged" });
+  await mark.waitFor();
+  await page.evaluate(() => {
+    globalThis.isGone = false;
+    new MutationObserver(() => { globalThis.isGone ||= !document.body.innerText.includes("ledger damaged"); }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
+  const read = page.waitForResponse((answer) => answer.url().includes(`/v1/traces/${id}?`));
+  await page.keyboard.press("v");
+  await read;
+  await verdict(page).getByText("Passed with warnings").waitFor();
+  await page.getByText("All hashes were computed anew here").or(page.getByText("what is stored now does not verify")).waitFor();
+  await verdict(page).getByText("This page finds that record 4 is not what it should be").waitFor();
+  await row(page, 4).getByText("broken here").waitFor();
+  await mark.waitFor();
+  assert.equal(await page.evaluate(() => globalThis.isGone), false);
+  assert.deepEqual(page.problems, []);
+});
+
+const problem = (title) => ({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ type: "urn:baton:error:X000", title, status: 500, code: "X000" }) });
+
+test("a trace that breaks off is said to, and read on; one that does not begin is tried again; one may be empty", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const id = await trace(server, 700);
+  let isCut = true;
+  const page = await open(t, server, {
+    path: `/traces/${id}`,
+    before: (fresh) => fresh.route(`**/v1/traces/${id}?*`, (route) => {
+      const isSecond = new URL(route.request().url()).searchParams.get("from") === "501";
+      return isSecond && isCut ? route.fulfill(problem("the disk hiccuped")) : route.continue();
+    }),
+  });
+  await page.getByText("500 of 701 read.").waitFor();
+  await page.getByRole("alert").getByText("The rest could not be read: the disk hiccuped (X000)").waitFor();
+  assert.deepEqual(await axe(page), []);
+  isCut = false;
+  await page.getByRole("button", { name: "Read on" }).click();
+  await page.getByText("All hashes were computed anew here, and are the same.").waitFor();
+  assert.equal(await page.getByText("could not be read").count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Read on" }).count(), 0);
+
+  let isRefused = true;
+  const broken = await open(t, server, {
+    path: `/traces/${id}`,
+    before: (fresh) => fresh.route(`**/v1/traces/${id}?*`, (route) => (isRefused ? route.fulfill(problem("it broke")) : route.continue())),
+  });
+  await broken.getByText("This trace cannot be shown").waitFor();
+  await broken.getByRole("alert").getByText("it broke").waitFor();
+  isRefused = false;
+  await broken.getByRole("button", { name: "Try again" }).click();
+  await row(broken, 1).waitFor();
+
+  const empty = await open(t, server, {
+    path: `/traces/${id}`,
+    before: (fresh) => fresh.route(`**/v1/traces/${id}?*`, async (route) => {
+      const answer = await route.fetch().catch(() => undefined);
+      if (answer) await route.fulfill({ response: answer, json: { ...(await answer.json()), events: [], size: 0 } });
+    }),
+  });
+  await empty.getByText("There is nothing in this trace").waitFor();
+  assert.deepEqual([...page.problems, ...broken.problems, ...empty.problems], []);
 });
 
 const canonical = (value) => (Array.isArray(value) ? `[${value.map(canonical).join(",")}]`

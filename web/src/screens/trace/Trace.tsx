@@ -8,6 +8,7 @@ import { Broken, Empty, Loading } from "../../parts/States.js";
 import { Tabs } from "../../parts/Tabs.js";
 import { ask, query, taskPath } from "../../router.js";
 import { damage } from "../../state/damage.js";
+import { inWords } from "../../state/failure.js";
 import { plural } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
 import { oneLine } from "../../state/text.js";
@@ -25,7 +26,7 @@ const REST_MS = 200;
 
 export function TraceScreen({ id, event }: { id: string; event: string | undefined }) {
   const model = useTrace(id);
-  if (model.broken.value) return <Broken what="This trace" error={model.broken.value} retry={() => void model.read()} />;
+  if (model.broken.value && model.rows.value.length === 0) return <Broken what="This trace" error={model.broken.value} retry={() => void model.read()} />;
   if (!model.isRead.value && model.rows.value.length === 0) return <Loading what="the trace" />;
   return <Whole model={model} event={event} />;
 }
@@ -155,13 +156,19 @@ function Head({ model, first, command }: { model: TraceModel; first: TraceRecord
 function Progress({ model, isFolded, onFold }: { model: TraceModel; isFolded: boolean; onFold: () => void }) {
   const [count, size] = [model.rows.value.length, model.size.value];
   const limit = model.limit.value;
+  const broken = count < size ? model.broken.value : undefined;
+  const readOn = () => {
+    if (count >= limit) model.limit.value = limit * 2;
+    else void model.read();
+  };
   return (
     <div class="chain-bar">
       <span class="dim" role="status">
         {count < size ? `${count} of ${size} read. ` : ""}{provenWords(model, count < size)}
       </span>
+      {broken ? <span class="text-bad" role="alert">The rest could not be read: {inWords(broken)}</span> : null}
       <span class="grows" />
-      {count >= limit && count < size ? <button type="button" class="more" onClick={() => { model.limit.value = limit * 2; }}>Read on</button> : null}
+      {broken || (count >= limit && count < size) ? <button type="button" class="more" onClick={readOn}>Read on</button> : null}
       <button type="button" class="quiet" aria-pressed={isFolded} onClick={onFold} title="f">{isFolded ? "Unfold turns" : "Fold by turn"}</button>
     </div>
   );

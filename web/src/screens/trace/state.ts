@@ -1,14 +1,14 @@
 // One trace: its records page by page, what the page can prove of them by itself, and what the verifier said.
 
 import { BatonError } from "@baton/sdk";
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { DAMAGED, noteDamage } from "../../state/damage.js";
 import { failureOf, fetched, isAborted } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { grown, link, type Failure, type Fetched } from "../../state/store.js";
 import { canHash, FIRST_PREV, hashOf, isFailure, type Finding, type Report, type Row, type TraceRecord } from "./record.js";
-import { noteReport } from "./words.js";
+import { isSound, noteReport } from "./words.js";
 
 const PAGE = 500;
 /** A longer trace is read this far, and further on request. */
@@ -52,12 +52,14 @@ export class TraceModel {
     return found;
   });
 
-  /** Where the proof ends: the first record that is not what it should be. */
+  /** The first record that this page finds not to be what it should be. */
+  readonly ownBad = computed<number | undefined>(() => least([this.cut.value, ...this.wrong.value.keys(), this.rows.value.find((row) => !row.record)?.seq]));
+
+  /** Where the proof ends: the first record that is not what it should be, whoever found it. */
   readonly firstBad = computed<number | undefined>(() => {
-    const bad = [this.cut.value, ...this.wrong.value.keys(), this.rows.value.find((row) => !row.record)?.seq];
+    const bad = [this.ownBad.value];
     for (const [seq, findings] of this.findings.value) if (findings.some(isFailure)) bad.push(seq);
-    const known = bad.filter((seq) => seq !== undefined);
-    return known.length > 0 ? Math.min(...known) : undefined;
+    return least(bad);
   });
 
   private readonly stopped = new AbortController();
@@ -65,6 +67,10 @@ export class TraceModel {
   private isWanted = false;
   private isProving = false;
   private damaged = 0;
+  /** How often everything was read anew; whether it is to be, and whether a report waits for what is found then. */
+  private round = 0;
+  private isStale = false;
+  private isDoubted = false;
 
   constructor(readonly id: string) {}
 
@@ -99,8 +105,16 @@ export class TraceModel {
     const came = await fetched(client.verifyTrace(this.id, { signal: this.stopped.signal }));
     this.isVerifying.value = false;
     if (this.stopped.signal.aborted) return;
-    if (came.kind === "ready") noteReport(this.id, came.value as Report);
-    this.checked.value = came.kind === "ready" ? { kind: "ready", value: { report: came.value as Report, at: Date.now() } } : came;
+    if (came.kind === "broken") {
+      this.checked.value = came;
+      return;
+    }
+    const report = came.value as Report;
+    this.checked.value = { kind: "ready", value: { report, at: Date.now() } };
+    this.isDoubted = this.isStale = isSound(report) && this.ownBad.peek() !== undefined;
+    // What the page found itself is undone only by what it finds when it looks again.
+    if (this.isStale) void this.read();
+    else noteReport(this.id, report);
   }
 
   /** Reads what is not known yet. */
@@ -111,6 +125,7 @@ export class TraceModel {
     try {
       while (this.isWanted) {
         this.isWanted = false;
+        if (this.isStale) await this.readAnew();
         while (this.rows.peek().length < this.limit.peek()) {
           const more = await this.piece(this.rows.peek().length + 1, PAGE);
           if (more.length === 0) break;
@@ -122,12 +137,32 @@ export class TraceModel {
       }
     } catch (error) {
       if (isAborted(error)) return;
-      const failure = failureOf(error);
       // What is shown stays, and is gone on with once there is somebody to ask.
-      if (this.rows.peek().length === 0) this.broken.value = failure;
+      this.broken.value = failureOf(error);
     } finally {
       this.isReading = false;
     }
+  }
+
+  /** Reads what was read once more: what is shown stays until all of it is there, and then only what is found in that counts. */
+  private async readAnew(): Promise<void> {
+    const rows: Row[] = [];
+    this.damaged = 0;
+    while (rows.length < this.rows.peek().length) {
+      const more = await this.piece(rows.length + 1, PAGE);
+      if (more.length === 0) break;
+      rows.push(...more);
+    }
+    this.isStale = false;
+    this.round += 1;
+    batch(() => {
+      this.byId.clear();
+      this.wrong.value = new Map();
+      this.cut.value = undefined;
+      this.proven.value = 0;
+      this.rows.value = [];
+      this.take(rows);
+    });
   }
 
   /** So many rows, unless the trace ends before. A page that holds a damaged record is refused as a whole: the rest of it is asked for in halves. */
@@ -183,32 +218,45 @@ export class TraceModel {
 
   /** Computes the hashes anew, with pauses in which the page lives. */
   private async prove(): Promise<void> {
-    if (this.isProving || !canHash()) return;
+    if (this.isProving) return;
     this.isProving = true;
+    let round = this.round;
     let done = this.proven.peek();
-    while (done < this.rows.peek().length && !this.stopped.signal.aborted) {
+    while (canHash() && done < this.rows.peek().length && !this.stopped.signal.aborted) {
       const end = performance.now() + SLICE_MS;
       const work: Promise<void>[] = [];
       for (const row of this.rows.peek().slice(done, done + 64)) {
-        work.push(this.proveOne(row));
+        work.push(this.proveOne(row, round));
         if (performance.now() > end) break;
       }
       await Promise.all(work);
       done += work.length;
-      if (done % PROGRESS < work.length) this.proven.value = done;
+      if (done % PROGRESS < work.length && round === this.round) this.proven.value = done;
       await new Promise((resolve) => setTimeout(resolve));
+      if (round === this.round) continue;
+      round = this.round;
+      done = 0;
     }
     this.proven.value = done;
     this.isProving = false;
+    const report = this.report;
+    if (!this.isDoubted || this.isStale || !report || this.stopped.signal.aborted) return;
+    this.isDoubted = false;
+    if (this.ownBad.peek() === undefined) noteReport(this.id, report);
   }
 
-  private async proveOne({ seq, record }: Row): Promise<void> {
+  private async proveOne({ seq, record }: Row, round: number): Promise<void> {
     if (!record) return;
     const hash = await hashOf(record);
-    if (hash === record.hash) return;
+    if (hash === record.hash || round !== this.round) return;
     this.wrong.value = new Map(this.wrong.peek()).set(seq, hash);
     noteDamage(this.id, `Event ${seq} has another hash than it says.`);
   }
+}
+
+function least(all: readonly (number | undefined)[]): number | undefined {
+  const known = all.filter((one) => one !== undefined);
+  return known.length > 0 ? Math.min(...known) : undefined;
 }
 
 export type Joint = "first" | "whole" | "broken" | "unknown";

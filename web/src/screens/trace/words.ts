@@ -64,10 +64,12 @@ export const isUnderWay = ({ subject, findings }: Report): boolean => {
   return isOpen && failures.length === 1 && failures[0]?.code === "FINALIZATION_INCOMPLETE";
 };
 
+/** Whether a report says that nothing is damaged. */
+export const isSound = (report: Report): boolean => report.verdict !== "unknown" && (report.verdict !== "fail" || isUnderWay(report));
+
 /** Notes what a report says of a trace, or of all: what could not be judged changes nothing. */
 export function noteReport(where: string, report: Report): void {
-  if (report.verdict === "unknown") return;
-  noteDamage(where, report.verdict === "fail" && !isUnderWay(report) ? sentence(report) : undefined);
+  if (report.verdict !== "unknown") noteDamage(where, isSound(report) ? undefined : sentence(report));
 }
 
 /** One sentence about a report. */
