@@ -130,6 +130,29 @@ test("a guarded task has its seal, and what the guard refused is in the log", as
   assert.deepEqual(page.problems, []);
 });
 
+test("a task that is shown stays when it cannot be fetched once", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const id = await newTask(server, "It stays");
+  const page = await open(t, server, { path: `/tasks/${id}` });
+  await page.getByText("No text").waitFor();
+  let isRefused = true;
+  let count = 0;
+  await page.route(new RegExp(`/v1/tasks/${id}$`), (route) => {
+    if (!isRefused) return route.continue();
+    count += 1;
+    return route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ type: "x", title: "the disk is gone", status: 500, code: "S004" }) });
+  });
+  await server.baton(["task", "log", id, "a line"]);
+  await until("it was refused", () => count > 0);
+  await page.getByText("No text").waitFor();
+  assert.equal(await page.getByText("cannot be shown").count(), 0);
+  await page.getByRole("heading", { name: "It stays" }).waitFor();
+  isRefused = false;
+  await server.api("PATCH", `/v1/tasks/${id}`, { body: "some words\n" });
+  await page.locator(".markdown", { hasText: "some words" }).waitFor();
+  assert.deepEqual(page.problems, []);
+});
+
 test("every phase is approved at once, and the path says where it has been", async (t) => {
   const server = await start(t, { dispatch: false, env: { AGENT_EXIT_PROTOCOL_ENABLED: "true" } });
   const id = await newTask(server, "Through all phases", "--ready");

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { sessionPath, tracePath } from "../../router.js";
 import { Badge, Mark } from "../../parts/Badge.js";
 import { Id } from "../../parts/Id.js";
+import { once } from "../../parts/once.js";
 import { Time } from "../../parts/Time.js";
 import { sealOf } from "../../state/damage.js";
 import { plural } from "../../state/format.js";
@@ -75,11 +76,11 @@ function Buttons({ model, task, onAsk }: Props) {
   ];
   return (
     <div class="buttons task-buttons" aria-busy={state.value.rev < task.rev}>
-      {mayApprove.allowed ? <button type="button" class="primary" disabled={isBusy} onClick={() => void approve(model, false)}>Approve</button> : null}
+      {mayApprove.allowed ? <button type="button" class="primary" disabled={isBusy} onClick={once(() => void approve(model, false))}>Approve</button> : null}
       {mayApprove.allowed && task.phase !== "READY_FOR_MERGE"
-        ? <button type="button" disabled={isBusy} onClick={() => void approve(model, true)}>Approve all phases</button> : null}
+        ? <button type="button" disabled={isBusy} onClick={once(() => void approve(model, true))}>Approve all phases</button> : null}
       {reject.allowed ? <button type="button" class="danger" disabled={isBusy} onClick={() => onAsk("reject")}>Reject…</button> : null}
-      {mayRetry.allowed ? <button type="button" disabled={isBusy} onClick={() => void retry(model)}>Retry</button> : null}
+      {mayRetry.allowed ? <button type="button" disabled={isBusy} onClick={once(() => void retry(model))}>Retry</button> : null}
       {moves.some((move) => move.allowed) ? <button type="button" disabled={isBusy} onClick={() => onAsk("move")}>Move…</button> : null}
       {absent.length > 0 ? <More absent={absent} /> : null}
     </div>

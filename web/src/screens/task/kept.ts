@@ -4,8 +4,8 @@ import { signal } from "@preact/signals";
 import { fetched } from "../../state/failure.js";
 import type { Fetched } from "../../state/store.js";
 
-/** The server is away, or about to be. */
-const AWAY = new Set([undefined, "W014", "W016"]);
+/** There is no such task: the one failure that says something of what was asked for. */
+const GONE = "T001";
 
 export class Kept<T> {
   readonly now = signal<Fetched<T>>({ kind: "loading" });
@@ -50,7 +50,7 @@ export class Kept<T> {
   async #once(): Promise<void> {
     const came = await fetched(this.#load());
     if (this.#isOver) return;
-    const isMissing = came.kind === "broken" && AWAY.has(came.error.code) && this.now.peek().kind === "ready";
+    const isMissing = came.kind === "broken" && came.error.code !== GONE && this.now.peek().kind === "ready";
     if (!isMissing) this.now.value = came;
     if (this.#restMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#restMs));
     this.#isBusy = false;
