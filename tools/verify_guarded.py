@@ -297,11 +297,12 @@ class Guard:
             claim = self.claims.get(name)
             final(claim and not claim["revised"] and self.is_evidenced(claim["evidence"]), "a claim does not stand")
         final(all(intent["ended"] for intent in self.intents.values() if intent["started"]), "a tool is running")
-        for name in names:
-            is_named = self.policy["open_disputes"] == "warn" and name in step.get("disputed", [])
-            require(not self.claims[name]["challenges"] or is_named, "CLAIM_DISPUTED", "a challenge is not answered")
+        # Of every claim that stands, whether the statement names it or not.
+        disputed = {name for name, claim in self.claims.items() if claim["challenges"] and not claim["revised"]}
+        is_named = self.policy["open_disputes"] == "warn" and disputed <= set(step.get("disputed", []))
+        require(not disputed or is_named, "CLAIM_DISPUTED", "a challenge is not answered")
         self.saw_head(record)
-        self.warnings |= {"CLAIM_DISPUTED"} if any(self.claims[name]["challenges"] for name in names) else set()
+        self.warnings |= {"CLAIM_DISPUTED"} if disputed else set()
         self.is_final = True
 
     def on_verification_run_started(self, record, _): self.is_audit_open = True

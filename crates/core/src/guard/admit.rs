@@ -385,7 +385,8 @@ impl Run {
             let found = format!("{} is running", running.intent.intent_id);
             return refuse(Rule::FinalRest, "every tool to have ended", found);
         }
-        for id in self.disputed(&statement.claim_ids) {
+        // Also those that it does not name: another claim beside a challenged one answers nothing.
+        for id in self.disputed() {
             let found = format!("{id} is challenged");
             match self.policy.open_disputes {
                 Disputes::Fail => return refuse(Rule::Disputes, "no challenge that nobody answered", found),

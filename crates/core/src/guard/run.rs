@@ -197,14 +197,10 @@ impl Run {
         self.is_audit_open
     }
 
-    /// Tools that were started so far.
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// Claims of the final statement whose challenge nobody answered.
-    pub fn disputed<'a>(&'a self, claims: &'a [Token]) -> impl Iterator<Item = &'a Token> {
-        claims.iter().filter(|id| self.claim(id).is_some_and(|claim| claim.open_challenges > 0))
+    /// Claims whose challenge nobody answered, whatever else is claimed beside them.
+    pub fn disputed(&self) -> impl Iterator<Item = &Token> {
+        let is_open = |claimed: &&Claimed| !claimed.is_revised && claimed.open_challenges > 0;
+        self.claims().filter(is_open).map(|claimed| &claimed.claim.claim_id)
     }
 
     /// Takes a step in, whatever the rules say of it.

@@ -176,7 +176,7 @@ pub struct Challenge {
 pub struct FinalStatement {
     pub claim_ids: Vec<Token>,
     pub verdict_text: String,
-    /// Those of the claims whose challenge nobody answered.
+    /// The claims of the run whose challenge nobody answered, also those that it does not rest on.
     pub disputed: Vec<Token>,
 }
 

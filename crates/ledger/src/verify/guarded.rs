@@ -122,9 +122,8 @@ fn warning(run: &Run, step: &Step) -> Option<Finding> {
             let found = format!("{}: {}", over.target, over.reason);
             Some(Finding::new(Code::OverrideRecorded).found(found))
         }
-        Step::Finished(statement) => {
-            let disputed: Vec<&str> =
-                run.disputed(&statement.claim_ids).map(|claim| claim.as_str()).collect();
+        Step::Finished(_) => {
+            let disputed: Vec<&str> = run.disputed().map(|claim| claim.as_str()).collect();
             let finding = || {
                 Finding::new(Code::ClaimDisputed)
                     .severity(Severity::Warning)

@@ -100,7 +100,7 @@ impl Conductor<'_> {
             standing.run.claims().filter(|claimed| !claimed.is_revised).collect();
         standing_claims.sort_unstable_by_key(|claimed| claimed.seq);
         let ids: Vec<Token> = standing_claims.iter().map(|claimed| claimed.claim.claim_id.clone()).collect();
-        let disputed: Vec<Token> = standing.run.disputed(&ids).cloned().collect();
+        let disputed: Vec<Token> = standing.run.disputed().cloned().collect();
         if standing.run.policy().open_disputes == Disputes::Fail && !disputed.is_empty() {
             let names: Vec<&str> = disputed.iter().map(Token::as_str).collect();
             return Err(Halt::Failed(format!("nobody answered the challenge of {}", names.join(", "))));

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use baton_core::guard::{Policy, Profile, Rule};
+use baton_core::guard::{Disputes, Policy, Profile, Rule};
 use baton_core::{ArtifactRef, Event, KeyGrant, Payload, Role, Seen, TraceId};
 use baton_ledger::body::{Body, Link};
 use baton_ledger::hash::sha256;
@@ -469,6 +469,27 @@ fn the_end_of_a_run() {
 }
 
 #[test]
+fn a_challenge_counts_whether_its_claim_is_named_or_not() {
+    let mut stage = Stage::default().claimed();
+    stage.say(CRITIC, &challenge("c1")).say(EXECUTOR, &claim("c2"));
+    stage.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"]));
+    stage.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"]).with("disputed", json!(["c2"])));
+    stage.say(EXECUTOR, &statement(&["c2"]).with("disputed", json!(["c1"])));
+    let report = stage.verified();
+    let disputed = report.findings.iter().find(|finding| finding.code == Code::ClaimDisputed).unwrap();
+    assert_eq!((disputed.severity, disputed.found.as_deref()), (Severity::Warning, Some("c1")));
+    // Where disputes fail, naming them is not enough, and neither is another claim.
+    let strict = Policy { open_disputes: Disputes::Fail, ..Policy::of(Profile::Default) };
+    let mut stage = Stage::new(&strict).claimed();
+    stage.say(CRITIC, &challenge("c1")).say(EXECUTOR, &claim("c2"));
+    stage.breaks(Rule::Disputes, EXECUTOR, &statement(&["c1"]).with("disputed", json!(["c1"])));
+    stage.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"]));
+    stage.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"]).with("disputed", json!(["c1"])));
+    stage.say(EXECUTOR, &claim("c3").with("revises", json!("c1"))).say(EXECUTOR, &statement(&["c2", "c3"]));
+    assert!(!codes(&stage.verified()).contains(&Code::ClaimDisputed));
+}
+
+#[test]
 fn a_step_whose_fields_do_not_fit_is_refused_and_found() {
     let mut stage = Stage::default();
     let wrong = proposal("p1").with("objective", json!(""));
@@ -501,6 +522,7 @@ pub(crate) fn histories() -> Vec<(String, Vec<u8>)> {
         intents_and_executions,
         approvals,
         the_end_of_a_run,
+        a_challenge_counts_whether_its_claim_is_named_or_not,
         a_step_whose_fields_do_not_fit_is_refused_and_found,
         a_run_without_an_end_is_warned_of_and_an_override_too,
     ];

@@ -467,7 +467,25 @@ fn a_challenge_is_answered_or_where_the_policy_only_warns_named() {
     story.say(CRITIC, &challenge("c1"));
     story.breaks(Rule::Disputes, EXECUTOR, &statement(&["c1"], &["c1"]));
     let revised = Step::Claimed(Claim { revises: Some(id("c1")), ..claim_of("c2") });
+    // Another claim beside it answers nothing.
+    let mut beside = Story { run: story.run.clone(), seq: story.seq };
+    beside.say(EXECUTOR, &claim("c2"));
+    beside.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"], &[]));
+    beside.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"], &["c1"]));
     story.say(EXECUTOR, &revised).say(EXECUTOR, &statement(&["c2"], &[]));
+}
+
+#[test]
+fn a_challenge_is_not_walked_around_by_another_claim() {
+    let mut story = Story::default().claimed();
+    story.say(CRITIC, &challenge("c1")).say(EXECUTOR, &claim("c2"));
+    story.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"], &[]));
+    story.breaks(Rule::Disputes, EXECUTOR, &statement(&["c2"], &["c2"]));
+    let mut named = Story { run: story.run.clone(), seq: story.seq };
+    named.say(EXECUTOR, &statement(&["c2"], &["c1"]));
+    // A person may set the challenge aside.
+    story.say(PERSON, &Step::Overridden(Override { target: id("c1"), reason: "it does".into() }));
+    story.say(EXECUTOR, &statement(&["c2"], &[]));
 }
 
 #[test]
