@@ -136,7 +136,8 @@ class Guard:
             getattr(self, "on_" + kind)(record, record["payload"])
         if kind not in KEY_EVENTS:
             self.last = record["seq"]
-        if actor["role"] in self.players:
+        # By steps alone: a note makes nobody executor or critic.
+        if is_step and actor["role"] in self.players:
             self.players[actor["role"]] |= who
 
     def begin(self, record):
@@ -160,6 +161,8 @@ class Guard:
         elif part in ("planner", "executor", "auditor"):
             role(not is_step or agent == self.team[part], "not who plays this part in the run")
             role(part != "executor" or not who & self.players["critic"], "who judges does not execute")
+        elif kind == "override_recorded":
+            role(not who & self.players["executor"] and agent != self.team["executor"], "nobody sets aside what was said of their own work")
 
     def check_end(self, kind, actor):
         is_over = self.state in ("completed", "failed", "aborted")
@@ -220,7 +223,8 @@ class Guard:
         approved(proposal["only"] is None or step["tool_name"] in proposal["only"], "the conditions do not name the tool")
         self.saw(record, proposal["approved"])
         tool, said = step["tool_name"], RISKS.index(step["risk_class"])
-        risk = max(said, RISKS.index(self.policy.get("tool_risks", {}).get(tool, "low")))
+        by_name = "low" if tool in self.policy.get("read_only", []) else "medium"
+        risk = max(said, RISKS.index(self.policy.get("tool_risks", {}).get(tool, by_name)))
         same = step["normalized_input_hash"]
         was_blocked = any(other["answer"] == "blocked" and (other["same"] == same or name == step.get("retry_of"))
                           for name, other in self.intents.items())
@@ -287,6 +291,7 @@ class Guard:
     def on_claim_challenged(self, record, step):
         claim = self.claims.get(step["claim_id"])
         order(claim and not claim["revised"], "no claim that stands")
+        self.cites(record, step.get("evidence", []), cited)
         self.saw(record, claim["seq"])
         claim["challenges"] += 1
 
@@ -310,6 +315,7 @@ class Guard:
     def on_verification_run_completed(self, record, step):
         order(self.is_audit_open, "no verification was started")
         final(step["status"] == "fail" or self.is_final, "it passes without a final statement")
+        self.cites(record, [step["report"]], cited)
         self.saw_head(record)
         final(record["seen"]["hash"] == step["head"], "it verified something else")
         self.state = "failed" if step["status"] == "fail" else "completed"

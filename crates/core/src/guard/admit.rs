@@ -90,7 +90,8 @@ impl Run {
             Role::Executor => &self.team.executor,
             Role::Auditor => &self.team.auditor,
             Role::Critic => return self.admit_critic(said),
-            Role::Operator | Role::System => return Ok(()),
+            Role::Operator => return self.admit_operator(said),
+            Role::System => return Ok(()),
         };
         if said.step.is_some() && member.as_str() != said.agent {
             let expected = format!("{member}, who is the {} of this run", said.role);
@@ -124,6 +125,16 @@ impl Run {
         if self.executors.has(said) || said.agent == self.team.executor.as_str() {
             let found = format!("{} or its key executes in this run", said.agent);
             return refuse(Rule::OwnWork, "a critic who does not execute", found);
+        }
+        Ok(())
+    }
+
+    /// A person may set a judgement aside, an executor its own not, whatever else its key is for. It may abort.
+    fn admit_operator(&self, said: &Said<'_>) -> Admitted {
+        let is_override = matches!(said.step, Some(Step::Overridden(_)));
+        if is_override && (self.executors.has(said) || said.agent == self.team.executor.as_str()) {
+            let found = format!("{} or its key executes in this run", said.agent);
+            return refuse(Rule::OwnWork, "an override by somebody who does not execute", found);
         }
         Ok(())
     }
@@ -361,6 +372,7 @@ impl Run {
         let Some(claimed) = self.claim(&challenge.claim_id).filter(|claimed| !claimed.is_revised) else {
             return refuse(Rule::Subject, "a claim of this run that stands", &challenge.claim_id);
         };
+        expect_all_cited(&challenge.evidence, said)?;
         expect_seen(said, claimed.seq, &challenge.claim_id)
     }
 
@@ -407,6 +419,7 @@ impl Run {
             let found = format!("status {} without one", audit.status);
             return refuse(Rule::AuditFinal, "a final statement", found);
         }
+        expect_all_cited(&[audit.report], said)?;
         self.expect_head(said)?;
         match said.seen {
             Some((_, hash)) if hash == audit.head => Ok(()),
@@ -465,6 +478,17 @@ fn expect_cited(execution: &Execution, said: &Said<'_>) -> Admitted {
         Some(missing) => {
             let expected = "every artifact of the execution among the artifacts that the event cites";
             refuse(Rule::ExecutionEvidence, expected, format!("{missing} is not"))
+        }
+    }
+}
+
+/// What a judgement names as its grounds is what its event cites, so that whoever verifies it looks for it.
+fn expect_all_cited(hashes: &[Digest], said: &Said<'_>) -> Admitted {
+    match hashes.iter().find(|hash| !said.cited.contains(hash)) {
+        None => Ok(()),
+        Some(missing) => {
+            let expected = "every artifact that it names among the artifacts that the event cites";
+            refuse(Rule::Cited, expected, format!("{missing} is not"))
         }
     }
 }

@@ -87,9 +87,9 @@ impl Policy {
         }
     }
 
-    /// The class of a tool: what the executor says of it, or what the policy says, whichever is worse.
+    /// The class of a tool: what the executor says of it, or what the policy or its name tells, whichever is worse.
     pub fn risk(&self, tool: &str, said: Risk) -> Risk {
-        self.tool_risks.get(tool).copied().unwrap_or(said).max(said)
+        self.class_of(tool).max(said)
     }
 
     /// Whether a tool waits for a review before it is run.
@@ -125,15 +125,18 @@ mod tests {
         policy.tool_risks.insert("look".into(), Risk::Low);
         assert_eq!(policy.risk("deploy", Risk::Low), Risk::High);
         assert_eq!(policy.risk("look", Risk::Medium), Risk::Medium);
-        assert_eq!(policy.risk("other", Risk::Low), Risk::Low);
+        // Of a tool that nobody knows, the one who wants to run it does not say that it is harmless.
+        assert_eq!(policy.risk("other", Risk::Low), Risk::Medium);
+        assert_eq!(policy.risk("read_file", Risk::Low), Risk::Low);
     }
 
     #[test]
     fn what_is_risky_waits_for_a_review() {
         let policy = Policy::of(Profile::Default);
         for (tool, risk, is_foreseen, waits) in [
-            ("make", Risk::Low, true, false),
-            ("make", Risk::Medium, true, true),
+            ("list_files", Risk::Low, true, false),
+            ("list_files", Risk::Medium, true, true),
+            ("make", Risk::Low, true, true),
             ("make", Risk::Low, false, true),
             // Nobody makes it harmless by saying so.
             ("write_file", Risk::Low, true, true),

@@ -100,6 +100,9 @@ rules! {
     ClaimEvidence "claim-evidence" Evidence
         "A claim cites enough."
         "Cite as many artifacts in `evidence` as the policy's `min_evidence` asks for."
+    Cited "cited" Evidence
+        "A challenge and a verdict cite what they name."
+        "Store the evidence or the report as an artifact, and cite it among the event's `artifacts`."
     FinalClaims "final-claims" Finalization
         "The final statement rests on claims that stand."
         "Name claims of this run, at least one, that no later claim revises and that have their evidence."

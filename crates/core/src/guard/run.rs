@@ -208,12 +208,13 @@ impl Run {
         if !is_about_keys(said.event_type) {
             self.last = said.seq;
         }
+        let Some(step) = said.step else { return };
+        // By steps alone: a note, which nobody need sign, makes nobody executor or critic.
         match said.role {
             Role::Executor => self.executors.note(said),
             Role::Critic => self.critics.note(said),
             Role::Planner | Role::Auditor | Role::Operator | Role::System => {}
         }
-        let Some(step) = said.step else { return };
         match step {
             Step::Begun(_) | Step::Recorded(_) => {}
             Step::Proposed(proposal) => self.apply_proposal(proposal, said.seq),

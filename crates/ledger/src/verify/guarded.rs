@@ -99,7 +99,7 @@ fn count(event_type: &str, counts: &mut Counts) {
 /// The code under which a broken rule is found.
 pub fn code_of(rule: Rule) -> Code {
     match (rule, rule.question()) {
-        (Rule::ExecutionEvidence, _) => Code::ArtifactMissing,
+        (Rule::ExecutionEvidence | Rule::Cited, _) => Code::ArtifactMissing,
         (_, Question::Role) => Code::RoleViolation,
         (_, Question::Order) => Code::OrderViolation,
         (_, Question::State) => Code::StateViolation,

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use baton_core::guard::{Disputes, Policy, Profile, Rule};
+use baton_core::guard::{Disputes, Policy, Profile, Risk, Rule};
 use baton_core::{ArtifactRef, Event, KeyGrant, Payload, Role, Seen, TraceId};
 use baton_ledger::body::{Body, Link};
 use baton_ledger::hash::sha256;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 const INPUT: &[u8] = b"{\"path\":\"a.txt\"}";
 const OUTPUT: &[u8] = b"done";
 const ELSE: &[u8] = b"something else";
+const REPORT: &[u8] = b"a report";
 
 /// Each with a key of its own, bound for every part: what a part may do is the rules' matter here, not the keys'.
 const CAST: [(&str, u8); 7] = [
@@ -157,7 +158,7 @@ thread_local! {
 
 /// What the histories cite.
 pub(crate) fn artifacts() -> MemoryArtifacts {
-    MemoryArtifacts([INPUT, OUTPUT, ELSE].map(|content| (sha256(content), content.to_vec())).into())
+    MemoryArtifacts([INPUT, OUTPUT, ELSE, REPORT].map(|content| (sha256(content), content.to_vec())).into())
 }
 
 /// A ledger with a run in it, which is told honestly as far as it goes.
@@ -168,7 +169,9 @@ struct Stage {
 
 impl Stage {
     fn new(policy: &Policy) -> Stage {
-        Stage::beginning(&begun(policy))
+        let mut policy = policy.clone();
+        policy.tool_risks.insert("make_file".to_owned(), Risk::Low);
+        Stage::beginning(&begun(&policy))
     }
 
     fn beginning(begun: &Words) -> Stage {
@@ -226,8 +229,9 @@ impl Stage {
 
     fn audit(&self, status: &str) -> Words {
         let head = self.journal.trace(self.run).unwrap().head.to_string();
-        let report = sha256(b"a report").to_string();
+        let report = sha256(REPORT).to_string();
         words("verification_run_completed", json!({"status": status, "report": report, "head": head}))
+            .citing(&[REPORT])
     }
 
     fn planned(mut self) -> Stage {
@@ -352,6 +356,12 @@ fn roles_and_parts() {
     stage.say(PLANNER, &proposal("p1"));
     stage.breaks(Rule::CriticKind, CRITIC, &review("p1", "approved"));
     stage.say(("operator", Role::Critic), &review("p1", "approved"));
+    // Whoever executes sets no judgement of it aside, though its key be an operator's too.
+    let mut stage = Stage::default().planned();
+    stage.say(EXECUTOR, &intent("i1", "high")).say(CRITIC, &answer("i1", "blocked"));
+    let over = words("override_recorded", json!({"target": "i1", "reason": "I want to"}));
+    stage.breaks(Rule::OwnWork, ("bob", Role::Operator), &over);
+    stage.say(PERSON, &over);
 }
 
 #[test]
@@ -469,6 +479,19 @@ fn the_end_of_a_run() {
 }
 
 #[test]
+fn what_a_judgement_names_is_cited() {
+    let mut stage = Stage::default().claimed();
+    let grounds = challenge("c1").with("evidence", hashes(&[ELSE]));
+    stage.breaks(Rule::Cited, CRITIC, &grounds);
+    let mut cited = Stage::default().claimed();
+    cited.say(CRITIC, &grounds.citing(&[ELSE]));
+    stage.say(EXECUTOR, &statement(&["c1"])).say(AUDITOR, &audit_started());
+    let audit = stage.audit("pass");
+    stage.breaks(Rule::Cited, AUDITOR, &audit.clone().citing(&[]));
+    stage.say(AUDITOR, &audit);
+}
+
+#[test]
 fn a_challenge_counts_whether_its_claim_is_named_or_not() {
     let mut stage = Stage::default().claimed();
     stage.say(CRITIC, &challenge("c1")).say(EXECUTOR, &claim("c2"));
@@ -522,6 +545,7 @@ pub(crate) fn histories() -> Vec<(String, Vec<u8>)> {
         intents_and_executions,
         approvals,
         the_end_of_a_run,
+        what_a_judgement_names_is_cited,
         a_challenge_counts_whether_its_claim_is_named_or_not,
         a_step_whose_fields_do_not_fit_is_refused_and_found,
         a_run_without_an_end_is_warned_of_and_an_override_too,

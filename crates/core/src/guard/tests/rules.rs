@@ -125,6 +125,21 @@ fn nobody_judges_their_own_work_by_name_or_by_key() {
     story.breaks_oddly(Rule::OwnWork, CRITIC, &answer("i1", Answer::Approved), &with(1));
     story.try_odd(CRITIC, &answer("i1", Answer::Approved), &with(2)).unwrap();
     story.breaks_oddly(Rule::OwnWork, EXECUTOR, &started("i1"), &with(2));
+    // What was blocked is not let through by who wants to run it, though its key be an operator's too.
+    let mut story = Story::default().planned();
+    story.try_odd(EXECUTOR, &intent("i1", Risk::High), &with(1)).unwrap();
+    story.say(CRITIC, &answer("i1", Answer::Blocked));
+    let over = Step::Overridden(Override { target: id("i1"), reason: "I want to".into() });
+    story.breaks(Rule::OwnWork, ("bob", Role::Operator), &over);
+    story.breaks_oddly(Rule::OwnWork, PERSON, &over, &with(1));
+    story.try_odd(PERSON, &over, &with(3)).unwrap();
+    // A note makes nobody executor or critic.
+    let mut story = Story::default();
+    story.try_other(("cleo", Role::Executor), "note").unwrap();
+    story.try_other(("bob", Role::Critic), "note").unwrap();
+    let mut story = story.planned();
+    story.say(EXECUTOR, &intent("i1", Risk::High)).say(CRITIC, &answer("i1", Answer::Approved));
+    story.say(EXECUTOR, &started("i1"));
     // A team whose critic executes.
     let policy = Policy::of(Profile::Default);
     let name = |name: &str| name.parse().unwrap();
@@ -134,6 +149,21 @@ fn nobody_judges_their_own_work_by_name_or_by_key() {
     story.run = Run { team, policy, ..story.run };
     story.say(PLANNER, &proposal("p1"));
     story.breaks(Rule::OwnWork, ("bob", Role::Critic), &review("p1", Review::Approved));
+}
+
+#[test]
+fn a_challenge_and_a_verdict_cite_what_they_name() {
+    let mut story = Story::default().claimed();
+    let grounds = Challenge { claim_id: id("c1"), reason: "see there".into(), evidence: vec![hash(3)] };
+    let challenged = Step::Challenged(grounds);
+    let uncited = Odd { cites_nothing: true, ..Odd::default() };
+    story.breaks_oddly(Rule::Cited, CRITIC, &challenged, &uncited);
+    story.say(CRITIC, &challenged);
+    let mut story = Story::default().finished();
+    story.say(AUDITOR, &audit_started());
+    let audit = story.audit(Outcome::Pass);
+    story.breaks_oddly(Rule::Cited, AUDITOR, &audit, &uncited);
+    story.say(AUDITOR, &audit);
 }
 
 #[test]

@@ -141,7 +141,8 @@ pub(super) struct Odd {
 }
 
 impl Story {
-    pub(super) fn new(policy: Policy) -> Story {
+    pub(super) fn new(mut policy: Policy) -> Story {
+        policy.tool_risks.insert("make_file".into(), Risk::Low);
         let step = begun(policy);
         let said = Said {
             event_type: step.event_type(),
@@ -168,6 +169,8 @@ impl Story {
                 execution.artifacts.clone()
             }
             Step::Claimed(claim) => claim.evidence.clone(),
+            Step::Challenged(challenge) => challenge.evidence.clone(),
+            Step::Audited(audit) => vec![audit.report],
             _ => vec![],
         };
         let seen = odd.seen.unwrap_or(self.seq);
