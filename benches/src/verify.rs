@@ -7,6 +7,7 @@ use std::time::Instant;
 use baton_ledger::hash::sha256;
 use baton_ledger::key::SecretKey;
 use baton_ledger::verify::{OpenSegments, Options, Segments, Verdict, verify_journal};
+use baton_store::artifacts::ArtifactDir;
 use baton_store::disk::RealDisk;
 use baton_store::journal::segments::SegmentReader;
 use baton_store::{Layout, clock};
@@ -124,6 +125,11 @@ pub(crate) fn peak_memory(closed: &Closed) -> f64 {
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("kilobytes")
 }
 
+/// What the events of a data directory cite.
+pub(crate) fn artifacts_of(layout: &Layout) -> ArtifactDir {
+    ArtifactDir::new(Arc::new(RealDisk), layout.artifacts())
+}
+
 /// Verifies a data directory and prints its own peak memory in kilobytes.
 pub(crate) fn memory_child(path: &str) -> ExitCode {
     let layout = Layout::new(path);
@@ -131,7 +137,7 @@ pub(crate) fn memory_child(path: &str) -> ExitCode {
         Ok(Box::new(SegmentReader::open(Arc::new(RealDisk), &layout).map_err(|e| e.to_string())?))
     };
     let options = Options { threads: 2, ..Options::default() };
-    let report = verify_journal(&open as OpenSegments<'_>, None, &options);
+    let report = verify_journal(&open as OpenSegments<'_>, Some(&artifacts_of(&layout)), &options);
     assert_eq!(report.verdict, Verdict::PassWithWarnings, "{:?}", report.findings);
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
