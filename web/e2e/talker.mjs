@@ -30,10 +30,10 @@ export const HOSTILE = [
   "safe\u202egnp.exe", "zero\u200bwidth", "\u0000\u0007bell",
 ];
 
-/** An agent that says what it is told to: so many lines at a time, or something bad. */
+/** An agent that says what it is told to: so many lines at a time, then nothing more if it is to stay; or something bad. */
 const TALK = `
 import { readFileSync } from "node:fs";
-const [word, rate, count] = readFileSync(0, "utf8").trim().split(/\\s+/);
+const [word, rate, count, then] = readFileSync(0, "utf8").trim().split(/\\s+/);
 const out = (text) => new Promise((done) => process.stdout.write(text, done));
 if (word === "hostile") await out(${JSON.stringify(HOSTILE.join("\n"))} + "\\n" + "x".repeat(5_000_000) + " end of the line\\nafterwards\\n");
 if (word === "rate") {
@@ -47,6 +47,9 @@ if (word === "rate") {
     await new Promise((later) => setTimeout(later, 10));
   }
 }
+// It stays as long as whoever started it.
+const parent = process.ppid;
+while (then === "stay" && process.ppid === parent) await new Promise((later) => setTimeout(later, 50));
 `;
 export const talking = ({ dir }) => {
   writeFileSync(join(dir, "talk.mjs"), TALK);
