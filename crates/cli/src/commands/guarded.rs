@@ -97,7 +97,9 @@ pub(super) fn note_unappended(
     if ctx.owner().zip(own).is_some_and(|(owner, task)| is_guarded(owner, task)) {
         return note_refused(ctx, what, error);
     }
-    if !matches!(error.code, Code::Guard | Code::TraceClosed) {
+    let is_about_who_may =
+        matches!(error.code, Code::Guard | Code::TraceClosed | Code::KeyNotAllowed | Code::RoleNotAllowed);
+    if !is_about_who_may {
         return;
     }
     let Some(task) = ctx.board().ok().and_then(|read| task_of(&read, trace)) else { return };

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use baton_testkit::rng::{Rng, from_env};
 use serde_json::json;
 
-use crate::conducted::{expect_accounted, expect_passes, team};
-use crate::support::{until, wait};
+use crate::conducted::{expect_accounted, expect_passes, steps, team};
+use crate::support::{Home, until, wait};
+use crate::task_support::text;
 
 #[test]
 fn whenever_baton_is_killed_a_guarded_run_comes_to_the_same_end() {
@@ -85,4 +86,64 @@ fn killed_at(n: u64, seed: u64) -> bool {
     expect_passes(&home, &home.guard_of(&task));
     home.verifies();
     was_cut
+}
+
+/// How often tools were started in the run of a task.
+fn started(home: &Home, task: &str) -> usize {
+    let all = steps(&home.told(&home.guard_of(task)));
+    all.iter().filter(|name| *name == "tool_execution_started").count()
+}
+
+#[test]
+fn an_executor_that_died_after_a_claim_is_set_to_work_again() {
+    let home = team("");
+    let script = r#"
+test -e died && exit 0
+touch died
+printf '{"claims":[{"claim_text":"half of it is done","confidence":1}]}' | "$BATON" session submit "$BATON_SESSION_ID"
+kill -KILL $PPID
+"#;
+    fs::write(home.work().join("die.sh"), script).unwrap();
+    let task = home.guarded("edit one.txt shell die.sh edit two.txt complete done");
+    let end = home.conducted(&task, "failed");
+    assert!(text(&end["why"]).contains("the executor is gone"), "{end}");
+    assert!(steps(&home.told(&home.guard_of(&task))).contains(&"claim_issued".to_owned()));
+    home.run(&["task", "retry", &task]).expect(0);
+    home.conducted(&task, "done");
+    assert!(home.work().join("two.txt").exists());
+    expect_passes(&home, &home.guard_of(&task));
+}
+
+#[test]
+fn what_was_reported_before_a_death_is_not_worked_on_again() {
+    let home = team("");
+    let task = home.guarded("edit one.txt complete done slow slow slow slow slow");
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    until("it is reported", || home.types(&task).contains(&"task.completed".to_owned()));
+    let _ = Command::new("kill").args(["-KILL", &run.id().to_string()]).status();
+    wait(&mut run);
+    assert_eq!(started(&home, &task), 1);
+    home.run(&["task", "retry", &task]);
+    home.conducted(&task, "done");
+    assert_eq!(started(&home, &task), 1);
+    let claimed = home.told(&home.guard_of(&task)).into_iter().find(|event| event["type"] == "claim_issued");
+    let claimed = claimed.unwrap();
+    assert!(text(&claimed["payload"]["claim_text"]).contains("reported by the mock agent"), "{claimed}");
+    expect_passes(&home, &home.guard_of(&task));
+}
+
+#[test]
+fn a_report_of_what_failed_does_not_hide_a_death_in_what_followed() {
+    let home = team("");
+    let script = r#"
+test -e failed && kill -KILL $PPID
+touch failed
+"#;
+    fs::write(home.work().join("die.sh"), script).unwrap();
+    let task = home.guarded("shell die.sh fail complete done");
+    let end = home.conducted(&task, "failed");
+    assert!(text(&end["why"]).contains("the executor is gone"), "{end}");
+    let proposals = steps(&home.told(&home.guard_of(&task)));
+    assert_eq!(proposals.iter().filter(|name| *name == "proposal_created").count(), 2);
+    assert_eq!(home.status(&task), "ready");
 }

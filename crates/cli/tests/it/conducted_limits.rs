@@ -203,6 +203,9 @@ fn a_tool_that_failed_is_followed_by_another_proposal_as_often_as_the_policy_say
             home.run(&["trace", "show", &home.guard_of(&task)]).stdout
         );
         assert_eq!(count("tool_execution_failed"), proposals);
+        // The same words after another proposal are another report.
+        let reports = home.types(&task).iter().filter(|name| *name == "task.completed").count();
+        assert_eq!(reports, proposals);
         expect_accounted(&events);
     }
 }

@@ -15,6 +15,7 @@ use crate::support::Home;
 
 const INPUT: &str = r#"{"path":"a.txt"}"#;
 const OUTPUT: &str = "done";
+const REPORT: &str = "all in order";
 
 /// A data directory with a guarded run, which agents with keys of their own go on with.
 pub(crate) struct Stage {
@@ -38,6 +39,7 @@ impl Stage {
         begin(&home, run.parse().unwrap());
         std::fs::write(home.work().join("input"), INPUT).unwrap();
         std::fs::write(home.work().join("output"), OUTPUT).unwrap();
+        std::fs::write(home.work().join("report"), REPORT).unwrap();
         Stage { home, run }
     }
 
@@ -165,8 +167,8 @@ fn a_guarded_run_is_told_as_a_story() {
     stage.say("cy", "final_statement_signed", &statement, &[]);
     stage.say("dora", "verification_run_started", &json!({}), &[]);
     let head = stage.head()["hash"].as_str().unwrap().to_owned();
-    let audit = json!({"status": "pass-with-warnings", "report": hash("report"), "head": head});
-    stage.say("dora", "verification_run_completed", &audit, &[]);
+    let audit = json!({"status": "pass-with-warnings", "report": hash(REPORT), "head": head});
+    stage.say("dora", "verification_run_completed", &audit, &["report"]);
     stage.home.json(&["trace", "close", &stage.run, "--reason", "done"]);
     let shown = stage.shown();
     let lines: Vec<&str> = shown.lines().collect();
@@ -214,7 +216,7 @@ dora verified up to {}: pass-with-warnings
 report     {}
 the trace is closed: done",
         &head[..12],
-        short("report"),
+        short(REPORT),
     );
     assert_eq!(sentences(&shown).join("\n"), expected);
     // For programs it is what it was, and so is what the verifier says of it.

@@ -64,7 +64,9 @@ impl Run {
         }
         match self.state() {
             _ if known.is_executing => Next::Execute,
-            State::Auditing => self.next_of_claims(known),
+            // A claim may be made in the middle of the work: it is not examined before the work is done.
+            State::Auditing if known.has_report || self.is_contested() => self.next_of_claims(known),
+            State::Auditing => Next::Execute,
             State::Claiming if known.has_report => Next::Claim,
             _ if known.has_report => Next::Stuck,
             _ => Next::Execute,
@@ -107,6 +109,11 @@ impl Run {
             Some(_) => None,
             None => Some(Next::Propose { instead_of: in_order.last().map(|last| id(last)) }),
         }
+    }
+
+    /// Whether somebody waits for an answer about a claim.
+    fn is_contested(&self) -> bool {
+        self.disputed().next().is_some()
     }
 
     fn next_of_claims(&self, known: Known) -> Next {

@@ -122,6 +122,7 @@ impl Task {
                     digest: completed.digest,
                     reason: super::report::reason_of(&completed.report),
                     applied: false,
+                    pos: at.pos,
                 });
                 self.tests = Tests::of_report(&completed.report);
             }

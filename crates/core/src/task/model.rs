@@ -210,6 +210,9 @@ pub struct Reported {
     pub reason: String,
     /// Whether its transitions are made.
     pub applied: bool,
+    /// Where it stands in the ledger.
+    #[serde(default)]
+    pub pos: u64,
 }
 
 /// An accepted exit signal, so that the same one again is answered as before.

@@ -4,7 +4,9 @@ use baton_core::Role;
 use baton_core::guard::{Claim, Claimed, Disputes, FinalStatement, Step};
 use baton_core::ids::Token;
 use baton_core::limits::GUARD_TEXT_CHARS_MAX;
-use baton_core::task::Outcome as Reported;
+use baton_core::task::{Outcome, Reported, TaskEvent};
+use baton_store::tasks::fold::Fact;
+use serde_json::{Map, Value};
 
 use super::play::Conductor;
 use super::scene::{Standing, Unsaid};
@@ -14,15 +16,14 @@ use super::{Halt, Own, done, evidence_of, own_player, prompt};
 impl Conductor<'_> {
     /// Issues the claim of a completion report; without one the executor is asked for its claims.
     pub(super) fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
-        let Some((outcome, _)) = self.reported()? else {
+        let Some(Reported { outcome, pos, .. }) = self.reported()? else {
             let asked = prompt::claims(standing);
             return self.ask_for(Role::Executor, (&asked, standing.head), &|now, _| {
                 now.run.claims().next().is_some()
             });
         };
-        let (_, papers) = self.task()?;
-        let report = papers.result.map(|(completed, _)| completed.report).unwrap_or_default();
-        let bytes = super::scene::normalized(&serde_json::Value::Object(report.clone()));
+        let report = self.report_at(pos)?;
+        let bytes = super::scene::normalized(&Value::Object(report.clone()));
         let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
         let executions = done(&standing.run);
         if executions.is_empty() {
@@ -32,7 +33,7 @@ impl Conductor<'_> {
         let mut cited: Vec<_> = evidence.iter().map(|hash| self.stage.scene.cite(standing, hash)).collect();
         evidence.push(stored.sha256);
         cited.push(stored);
-        let notes = report.get("notes").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let notes = report.get("notes").and_then(Value::as_str).unwrap_or_default();
         let text = if notes.trim().is_empty() { String::new() } else { format!(": {}", notes.trim()) };
         let claim = Claim {
             claim_id: standing.run.fresh("c", 0),
@@ -41,15 +42,25 @@ impl Conductor<'_> {
                 .take(GUARD_TEXT_CHARS_MAX)
                 .collect(),
             confidence: match outcome {
-                Reported::Done => 0.9,
-                Reported::NeedsReview => 0.7,
-                Reported::Partial | Reported::Blocked => 0.5,
+                Outcome::Done => 0.9,
+                Outcome::NeedsReview => 0.7,
+                Outcome::Partial | Outcome::Blocked => 0.5,
             },
             evidence,
             executions,
             revises: None,
         };
         Ok(self.stage.say(Role::Executor, standing, &Step::Claimed(claim), &cited)?)
+    }
+
+    /// A report as it was recorded, also in an attempt before this one.
+    fn report_at(&self, pos: u64) -> Result<Map<String, Value>, Halt> {
+        let stored = self.stage.scene.engine.ground().journal.read(pos, 1)?;
+        let event = stored.first().map(Fact::read).transpose()?.and_then(|fact| fact.event());
+        Ok(match event {
+            Some(TaskEvent::Completed(completed)) => completed.report,
+            _ => Map::new(),
+        })
     }
 
     pub(super) fn examine(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
@@ -62,9 +73,8 @@ impl Conductor<'_> {
             // A person challenges when it wants to, with `baton trace append`; nobody waits for that.
             Some(Own::Person) => {}
             Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
                 for challenge in new.iter().filter_map(|claimed| standing.run.challenge_by_rules(claimed)) {
-                    self.stage.say(Role::Critic, standing, &Step::Challenged(challenge), &[])?;
+                    self.say_by_rules(standing, &Step::Challenged(challenge))?;
                 }
             }
             None => {
@@ -91,7 +101,6 @@ impl Conductor<'_> {
         };
         self.ask_for(Role::Executor, (&asked, standing.head), &is_there)?;
         self.answered.insert(id.clone());
-        self.answered.extend(self.stage.take_kept());
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_core::guard::{Claimed, Known, Next, Outcome as Verdict, Reply};
 use baton_core::ids::Token;
-use baton_core::task::{Outcome as Reported, Papers, Task};
+use baton_core::task::{Outcome as Reports, Papers, Reported, Task};
 use baton_core::{Role, Seen};
 
 use super::audit::Verified;
@@ -158,7 +158,12 @@ impl<'a> Conductor<'a> {
             if standing.is_closed {
                 return Ok(());
             }
-            match standing.run.next(self.known(&standing, false)) {
+            let next = standing.run.next(self.known(&standing, false)?);
+            // It may have said so before a crash.
+            if matches!(next, Next::Claim | Next::Examine(_) | Next::Stuck) {
+                self.expect_unblocked()?;
+            }
+            match next {
                 Next::Propose { instead_of } => self.propose(&standing, instead_of.as_ref())?,
                 Next::Review(id) => self.review(&standing, &id)?,
                 Next::ReviewIntent(id) => self.review_intent(&standing, &id)?,
@@ -178,12 +183,13 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn known(&self, standing: &Standing, is_executing: bool) -> Known {
+    fn known(&self, standing: &Standing, is_executing: bool) -> Result<Known, Halt> {
         let claims = || standing.run.claims().filter(|claimed| !claimed.is_revised);
         let id = |claimed: &Claimed| claimed.claim.claim_id.clone();
-        Known {
+        Ok(Known {
             is_executing,
-            has_report: self.is_through,
+            // What was reported before a crash is not worked on again.
+            has_report: self.is_through || self.reported()?.is_some(),
             // What is challenged was looked at, by whoever did so.
             is_examined: claims()
                 .all(|claimed| claimed.open_challenges > 0 || self.examined.contains(&id(claimed))),
@@ -191,7 +197,7 @@ impl<'a> Conductor<'a> {
                 || claims()
                     .filter(|claimed| claimed.open_challenges > 0)
                     .all(|claimed| self.answered.contains(&id(claimed))),
-        }
+        })
     }
 
     /// Beats, hears of whoever ends the attempt, and stops at budgets.
@@ -295,6 +301,11 @@ impl<'a> Conductor<'a> {
         if rejected >= GUARD_PROPOSALS_MAX {
             return Err(Halt::Failed(format!("{rejected} proposals were rejected")));
         }
+        let made = standing.run.proposals().count();
+        let most = 1 + standing.run.policy().max_fallbacks as usize + GUARD_PROPOSALS_MAX;
+        if made >= most {
+            return Err(Halt::Failed(format!("{made} proposals were made, and none of them led to an end")));
+        }
         // Whatever it leads to, the executor is set to work anew.
         self.is_through = false;
         let before = instead_of.and_then(|id| standing.run.proposal(id));
@@ -306,8 +317,7 @@ impl<'a> Conductor<'a> {
         });
         let failed: Vec<String> = failed.collect();
         let asked = prompt::propose(&self.task_text()?, &self.tools(), before, &failed);
-        let known = standing.run.proposals().count();
-        self.ask_for(Role::Planner, (&asked, standing.head), &|now, _| now.run.proposals().count() > known)
+        self.ask_for(Role::Planner, (&asked, standing.head), &|now, _| now.run.proposals().count() > made)
     }
 
     /// The names by which the executor's tools are known.
@@ -379,13 +389,7 @@ impl<'a> Conductor<'a> {
             self.turn(Role::Executor, (prompt::remind(), standing.head), &mut meanwhile)?;
         }
         self.is_through = true;
-        match self.reported()? {
-            Some((Reported::Blocked, why)) => {
-                let why = if why.is_empty() { "it does not say why".to_owned() } else { why };
-                Err(Halt::Failed(format!("the executor is blocked: {why}")))
-            }
-            _ => Ok(()),
-        }
+        self.expect_unblocked()
     }
 
     /// Reviews what waits while the executor is at work.
@@ -395,7 +399,7 @@ impl<'a> Conductor<'a> {
             if !is_at_work(&standing.run) {
                 return Ok(());
             }
-            let Next::ReviewIntent(id) = standing.run.next(self.known(&standing, true)) else {
+            let Next::ReviewIntent(id) = standing.run.next(self.known(&standing, true)?) else {
                 return Ok(());
             };
             self.review_intent(&standing, &id)?;
@@ -405,10 +409,22 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// What the executor reported in this attempt.
-    pub(super) fn reported(&self) -> Result<Option<(Reported, String)>, Halt> {
+    /// What the executor has reported of the proposal that is worked on, in this attempt or before.
+    pub(super) fn reported(&self) -> Result<Option<Reported>, Halt> {
+        let approved = self.stage.scene.look()?.approved;
         let (task, _) = self.task()?;
-        Ok(task.said.report.map(|report| (report.outcome, report.reason)))
+        Ok(task.said.report.filter(|report| report.pos > approved))
+    }
+
+    /// Whoever reports that it is blocked ends the run.
+    fn expect_unblocked(&self) -> Result<(), Halt> {
+        match self.reported()?.filter(|report| report.outcome == Reports::Blocked) {
+            None => Ok(()),
+            Some(Reported { reason, .. }) => {
+                let why = if reason.is_empty() { "it does not say why".to_owned() } else { reason };
+                Err(Halt::Failed(format!("the executor is blocked: {why}")))
+            }
+        }
     }
 
     /// Verifies the run and signs what was verified; again where the run went on meanwhile.

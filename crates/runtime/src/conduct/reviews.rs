@@ -5,7 +5,7 @@ use baton_core::guard::Step;
 use baton_core::ids::Token;
 
 use super::play::Conductor;
-use super::scene::Standing;
+use super::scene::{Standing, Unsaid};
 use super::stage::Stage;
 use super::{Halt, Own, own_player, prompt};
 use crate::limits::GUARD_LOOK;
@@ -19,9 +19,8 @@ impl Conductor<'_> {
             _ if has_spoken => self.wait_for_person(standing, id),
             Some(Own::Person) => self.wait_for_person(standing, id),
             Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
                 let step = Step::Reviewed(standing.run.review_by_rules(proposed));
-                Ok(self.stage.say(Role::Critic, standing, &step, &[])?)
+                self.say_by_rules(standing, &step)
             }
             None => {
                 let asked = prompt::review(&self.task_text()?, proposed);
@@ -39,9 +38,8 @@ impl Conductor<'_> {
         match own_player(&self.stage.team, Role::Critic) {
             Some(Own::Person) => self.tell_person(id),
             Some(_) => {
-                self.stage.show(Role::Critic, standing.head);
                 let step = Step::IntentReviewed(standing.run.review_intent_by_rules(intended));
-                self.stage.say(Role::Critic, standing, &step, &[])?;
+                self.say_by_rules(standing, &step)?;
             }
             None => {
                 let store = &self.stage.scene.engine.ground().artifacts;
@@ -55,6 +53,17 @@ impl Conductor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the rules say as the critic. A person may have been faster, so that it is no longer allowed: then there is nothing to say, and nobody is to blame.
+    pub(super) fn say_by_rules(&self, standing: &Standing, step: &Step) -> Result<(), Halt> {
+        let (stage, role) = (&self.stage, Role::Critic);
+        let critic = (stage.agent(role), role);
+        match stage.scene.say(&stage.team, critic, step, &[], standing.head) {
+            Err(Unsaid::HeadMoved) => Ok(()),
+            Err(Unsaid::Forbidden { .. }) if stage.scene.look()?.head != standing.head => Ok(()),
+            said => Ok(said?),
+        }
     }
 
     /// Tells somebody something about the run, once.

@@ -43,6 +43,7 @@ struct Folded {
     run: Option<Arc<Run>>,
     head: Option<Seen>,
     began: Option<Timestamp>,
+    approved: u64,
     is_closed: bool,
     aside: Arc<Aside>,
 }
@@ -66,6 +67,8 @@ pub(super) struct Standing {
     pub(super) run: Arc<Run>,
     pub(super) head: Seen,
     pub(super) began: Timestamp,
+    /// Where in the ledger a proposal was last let through; nothing that was reported before is about it.
+    pub(super) approved: u64,
     pub(super) is_closed: bool,
     pub(super) aside: Arc<Aside>,
 }
@@ -118,7 +121,8 @@ impl Scene {
         let (Some(run), Some(head), Some(began)) = (folded.run.clone(), folded.head, folded.began) else {
             return Err(missing().into());
         };
-        Ok(Standing { run, head, began, is_closed: folded.is_closed, aside: folded.aside.clone() })
+        let Folded { approved, is_closed, .. } = *folded;
+        Ok(Standing { run, head, began, approved, is_closed, aside: folded.aside.clone() })
     }
 
     /// Waits until something was appended, at most for so long.
@@ -242,6 +246,10 @@ impl Folded {
         let heard = Heard::of_line(line);
         heard.apply(&mut self.run, &Speaker::of_line(line));
         self.head = Some(Seen { seq: line.seq, hash: line.hash });
+        let approved = self.run.as_ref().and_then(|run| run.approved()?.approved);
+        if approved == Some(line.seq) {
+            self.approved = line.pos;
+        }
         self.is_closed |= line.event_type == "trace.closed";
         if line.event_type == "session_initialized" {
             self.began.get_or_insert(line.at);

@@ -29,8 +29,6 @@ struct Heard {
     sessions: BTreeMap<SessionId, Role>,
     /// Up to where each of them was shown the run.
     shown: BTreeMap<Role, Seen>,
-    /// The executor keeps these claims in spite of their challenges.
-    kept: Vec<Token>,
     /// What an auditor that is an agent says of the verification.
     verdict: Option<(Outcome, String)>,
     /// What whoever follows the run should be told.
@@ -99,10 +97,6 @@ impl Stage {
         self.heard().verdict.take()
     }
 
-    pub(super) fn take_kept(&self) -> Vec<Token> {
-        std::mem::take(&mut self.heard().kept)
-    }
-
     /// Takes what a session submits through a tool.
     pub(super) fn submit(&self, session: SessionId, answer: &Map<String, Value>) -> Result<String, NotTaken> {
         let role = self
@@ -114,7 +108,8 @@ impl Stage {
     /// Takes an answer of a player: reads it, says it in the run, and tells what came of it.
     pub(super) fn take(&self, role: Role, answer: &Map<String, Value>) -> Result<String, NotTaken> {
         let taken = self.take_unless_unfit(role, answer);
-        if taken.is_ok() {
+        // What somebody means to do answers nothing that it was asked.
+        if taken.is_ok() && !answer.contains_key("intent") {
             *self.heard().answers.entry(role).or_default() += 1;
         }
         taken
@@ -166,11 +161,7 @@ impl Stage {
                 }
                 Ok("recorded".to_owned())
             }
-            (Role::Executor, Reply::Stands(why)) => {
-                let disputed = standing.run.claims().filter(|claimed| claimed.open_challenges > 0);
-                self.heard().kept.extend(disputed.map(|claimed| claimed.claim.claim_id.clone()));
-                Ok(format!("it stands, disputed: {why}"))
-            }
+            (Role::Executor, Reply::Stands(why)) => Ok(format!("it stands, disputed: {why}")),
             (Role::Auditor, Reply::Verdict { status, summary }) => {
                 self.heard().verdict = Some((status, summary));
                 Ok("taken".to_owned())

@@ -74,3 +74,14 @@ fn a_proposal_that_follows_a_failure_is_reviewed_like_any_other() {
     story.say(("operator", Role::Critic), &review("p2", Review::Rejected));
     assert_eq!(story.run.next(IDLE), Next::Execute, "the first one is still approved");
 }
+
+#[test]
+fn a_claim_in_the_middle_of_the_work_does_not_end_the_work() {
+    let mut story = Story::default().executed();
+    story.say(EXECUTOR, &claim("c1"));
+    assert_eq!(story.run.next(AT_WORK), Next::Execute);
+    assert_eq!(story.run.next(IDLE), Next::Execute, "whoever made the claim is gone, and was not through");
+    assert_eq!(story.run.next(THROUGH), Next::Examine(vec![id("c1")]));
+    story.say(CRITIC, &challenge("c1"));
+    assert_eq!(story.run.next(IDLE), Next::Answer(id("c1")), "the claims were being examined");
+}

@@ -121,7 +121,10 @@ impl Board {
         let Some(task) = self.get(&told.message.task) else { return false };
         let digest = Some(told.digest);
         match &told.message.body {
-            Body::Completion(_) => task.said.report.as_ref().map(|report| report.digest) == digest,
+            // In a guarded run the same words after another proposal are about other work.
+            Body::Completion(_) => {
+                task.guard.is_none() && task.said.report.as_ref().map(|report| report.digest) == digest
+            }
             Body::Status(_) => task.said.update == digest,
             Body::HandoffRequest(_) => task.handoff.as_ref().map(|handoff| handoff.digest) == digest,
             Body::HandoffAccepted(_) | Body::HandoffRejected(_) => {
