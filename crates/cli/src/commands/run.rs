@@ -259,9 +259,11 @@ fn task_and_agent(
         let what = format!("{executor} executes guarded tasks (team.executor), and not {asked}");
         return Err(CliError::new(Code::Value, what).hint("leave out --agent"));
     }
-    let agent = match args.agent.clone().or(routed) {
-        Some(agent) => agent,
-        None => only_agent(owner, &with_mock(args))?,
+    let agent = match (args.agent.clone().or(routed), &named) {
+        (Some(agent), _) => agent,
+        // What a guarded run came to is for somebody else to judge: nobody is taken for that unasked.
+        (None, Some(task)) if task.guarded && !is_guarded => return Err(waits_for_judgement(task)),
+        (None, _) => only_agent(owner, &with_mock(args))?,
     };
     if !owner.broker.agents().contains_key(&agent) {
         return Err(unknown_agent(ctx, owner, &agent));
@@ -278,6 +280,13 @@ fn task_and_agent(
     let new =
         New { body, status: Status::Ready, routing, metadata: wanted.metadata.clone(), ..New::titled(title) };
     Ok((owner.engine.create(&new)?.0, agent))
+}
+
+fn waits_for_judgement(task: &Task) -> CliError {
+    let id = shell::word(task.id.as_str());
+    CliError::new(Code::NoAgent, format!("{} waits for somebody to judge it: its work is done", task.id))
+        .cause("a person approves or rejects it; an agent that should review it is named with --agent")
+        .hint(format!("baton task approve {id}"))
 }
 
 /// The first line as the title; the whole as the body, where that says more.
