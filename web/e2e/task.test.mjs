@@ -100,14 +100,23 @@ test("a person approves, rejects, retries and moves through the page", async (t)
   const next = await open(t, server, { path: `/tasks/${other}` });
   await next.getByRole("button", { name: "Move…" }).waitFor();
   await next.locator("body").press("m");
-  await next.getByRole("dialog").getByRole("button", { name: /blocked/ }).waitFor();
+  await next.getByRole("dialog").locator('[data-to="blocked"][aria-disabled="false"]').waitFor();
   await next.keyboard.press("Escape");
   await next.getByRole("dialog").waitFor({ state: "detached" });
   assert.match(next.url(), new RegExp(other), "Escape closed the dialog and went nowhere");
   await next.locator("body").press("m");
-  await next.getByRole("dialog").getByLabel("Why").fill("no network");
-  await next.getByRole("dialog").getByRole("button", { name: /blocked/ }).click();
+  // As on the board: where it cannot go says why, and a letter moves nothing before somebody has said why it goes there.
+  await next.getByRole("dialog").locator('[data-to="done"][aria-disabled="true"] .why').getByText(/./).waitFor();
+  await next.keyboard.press("d");
+  await next.getByRole("dialog").getByRole("alert").getByText("Not to done: ").waitFor();
+  await next.keyboard.press("o");
+  await next.getByRole("dialog").getByLabel("Why it goes to blocked").waitFor();
+  assert.equal((await shown(server, other)).status, "backlog");
+  await next.keyboard.type("no network");
+  await next.keyboard.press("Enter");
   await until("it was moved", async () => (await shown(server, other)).status === "blocked");
+  assert.equal((await shown(server, other)).metadata.blockReason, "no network");
+  await next.getByRole("dialog").waitFor({ state: "detached" });
   await next.locator(".task-line .badge.is-blocked").waitFor();
   const failed = await work(server, "crash 1");
   const third = await open(t, server, { path: `/tasks/${failed}` });
