@@ -186,6 +186,43 @@ test("every phase is approved at once, and the path says where it has been", asy
   assert.deepEqual(page.problems, []);
 });
 
+test("two quick clicks approve one phase", async (t) => {
+  // An exit signal leads through the phases one by one; a report alone would let it through at once.
+  const server = await start(t, { env: { AGENT_EXIT_PROTOCOL_ENABLED: "true" } });
+  const id = await work(server, "exit-signal IMPLEMENTATION");
+  await until("it waits for CI", async () => (await shown(server, id)).phase === "CI_PENDING");
+  await server.baton(["ci", "report", id, "--passed"]);
+  const page = await open(t, server, { path: `/tasks/${id}` });
+  await page.locator('.phase[aria-current="step"]', { hasText: "Ready for review" }).waitFor();
+  const approve = page.getByRole("button", { name: "Approve", exact: true });
+  await approve.waitFor();
+  const asked = [];
+  page.on("request", (request) => { if (request.method() === "POST" && request.url().endsWith("/approve")) asked.push(request.url()); });
+  // The second click comes once the first was answered, and the button stands for the next phase.
+  const box = await approve.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down({ clickCount: 1 });
+  await page.mouse.up({ clickCount: 1 });
+  await page.locator('.phase[aria-current="step"]', { hasText: "Ready for merge" }).waitFor();
+  const { rev, phase } = await shown(server, id);
+  assert.equal(phase, "READY_FOR_MERGE");
+  await until("the buttons are of the next phase", async () =>
+    Number(await page.locator(".task-head").getAttribute("data-rev")) >= rev && (await page.locator(".task-buttons").getAttribute("aria-busy")) === "false" && approve.isEnabled());
+  assert.deepEqual(await approve.boundingBox(), box, "it is where the first one was");
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  // Whatever a click does, it does before the next one.
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("region", { name: "Not possible now" }).waitFor();
+  assert.equal(asked.length, 1);
+  assert.equal((await shown(server, id)).phase, phase, "one phase further, and no more");
+  // One click that stands by itself goes on.
+  await approve.click();
+  await page.locator('.phase[aria-current="step"]', { hasText: "Completed" }).waitFor();
+  assert.equal(asked.length, 2);
+  assert.deepEqual(page.problems, []);
+});
+
 test("the work log takes a line, and follows what happens without a reload", async (t) => {
   const server = await start(t, { dispatch: false });
   const id = await newTask(server, "Followed", "--ready");
