@@ -1,19 +1,6 @@
 // A ledger that somebody changed under a server that runs: once the page knows, every place says so that would claim something else.
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { axe, binary, open, shot, start, test, until } from "./support.mjs";
-
-/** Changes what is on the disk; the file stays as long as it was. Gives a way back. */
-function tamper(server, from, to) {
-  assert.equal(from.length, to.length);
-  const dir = join(server.dir, ".baton/events");
-  const segment = join(dir, readdirSync(dir).filter((name) => name.endsWith(".jsonl")).sort().at(-1));
-  const text = readFileSync(segment, "utf8");
-  assert.ok(text.includes(from), `${from} is in the ledger`);
-  writeFileSync(segment, text.replaceAll(from, to));
-  return () => writeFileSync(segment, readFileSync(segment, "utf8").replaceAll(to, from));
-}
+import { axe, binary, open, shot, start, tamper, test, until } from "./support.mjs";
 
 async function trace(server, title, said) {
   const { trace: id } = await server.json(["trace", "new", "--title", title]);

@@ -1,8 +1,6 @@
 // Health in the page: everything that makes it safe to walk away, what is wrong, and what to do about it.
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { axe, open, shot, start, test } from "./support.mjs";
+import { axe, open, shot, start, tamper, test } from "./support.mjs";
 
 const part = (page, name) => page.getByRole("region", { name, exact: true });
 const isWithin = (page) => page.evaluate(() => document.querySelector("main").scrollWidth <= document.querySelector("main").clientWidth);
@@ -73,9 +71,7 @@ test("the ledger is verified from the page, and what does not hold is red", asyn
   await ledger.getByRole("button", { name: "Verify now" }).click();
   await ledger.getByRole("status", { name: "Verdict" }).getByText("Passed with warnings").waitFor();
   await ledger.getByText("last verified").waitFor();
-  const events = join(server.dir, ".baton/events");
-  const segment = join(events, readdirSync(events).filter((name) => name.endsWith(".jsonl")).sort().at(-1));
-  writeFileSync(segment, readFileSync(segment, "utf8").replace("the truth", "an untrue"));
+  tamper(server, "the truth", "an untrue");
   await page.keyboard.press("v");
   await ledger.getByRole("status", { name: "Verdict" }).getByText("HASH_MISMATCH").waitFor();
   await page.getByText("Not safe to walk away").waitFor();

@@ -77,7 +77,7 @@ test("a task from nothing to done by keys alone", async (t) => {
   await press("r");
   const reason = dialog(page).getByLabel("Why it goes to ready");
   await reason.waitFor();
-  assert.equal(await reason.evaluate((field) => field.value.slice(field.selectionStart, field.selectionEnd)), "moved on the board", "what stands there is replaced by typing");
+  assert.equal(await reason.evaluate((field) => field.value.slice(field.selectionStart, field.selectionEnd)), "moved on the page", "what stands there is replaced by typing");
   await page.keyboard.type("now");
   await press("Enter");
   await cardIn(page, "ready", "by keys").waitFor();

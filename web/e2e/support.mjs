@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, appendFileSync, constants, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { accessSync, appendFileSync, constants, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -230,6 +230,25 @@ export async function shot(page, name) {
   const dir = join(target, "page-shots");
   mkdirSync(dir, { recursive: true });
   await page.screenshot({ path: join(dir, `${name}.png`) });
+}
+
+/** The newest file of the ledger. */
+export function segment(server) {
+  const dir = join(server.dir, ".baton/events");
+  return join(dir, readdirSync(dir).filter((name) => name.endsWith(".jsonl")).sort().at(-1));
+}
+
+/** Changes what is on the disk, wherever it is there; the file stays as long as it was. Gives a way back. */
+export function tamper(server, from, to) {
+  assert.equal(from.length, to.length);
+  const file = segment(server);
+  const change = (a, b) => {
+    const text = readFileSync(file, "latin1");
+    assert.ok(text.includes(a), `${a} is in the ledger`);
+    writeFileSync(file, text.replaceAll(a, b), "latin1");
+  };
+  change(from, to);
+  return () => change(to, from);
 }
 
 /** Waits until something holds: asks again and again, until the deadline. */

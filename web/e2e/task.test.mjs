@@ -100,14 +100,23 @@ test("a person approves, rejects, retries and moves through the page", async (t)
   const next = await open(t, server, { path: `/tasks/${other}` });
   await next.getByRole("button", { name: "Move…" }).waitFor();
   await next.locator("body").press("m");
-  await next.getByRole("dialog").getByRole("button", { name: /blocked/ }).waitFor();
+  await next.getByRole("dialog").locator('[data-to="blocked"][aria-disabled="false"]').waitFor();
   await next.keyboard.press("Escape");
   await next.getByRole("dialog").waitFor({ state: "detached" });
   assert.match(next.url(), new RegExp(other), "Escape closed the dialog and went nowhere");
   await next.locator("body").press("m");
-  await next.getByRole("dialog").getByLabel("Why").fill("no network");
-  await next.getByRole("dialog").getByRole("button", { name: /blocked/ }).click();
+  // As on the board: where it cannot go says why, and a letter moves nothing before somebody has said why it goes there.
+  await next.getByRole("dialog").locator('[data-to="done"][aria-disabled="true"] .why').getByText(/./).waitFor();
+  await next.keyboard.press("d");
+  await next.getByRole("dialog").getByRole("alert").getByText("Not to done: ").waitFor();
+  await next.keyboard.press("o");
+  await next.getByRole("dialog").getByLabel("Why it goes to blocked").waitFor();
+  assert.equal((await shown(server, other)).status, "backlog");
+  await next.keyboard.type("no network");
+  await next.keyboard.press("Enter");
   await until("it was moved", async () => (await shown(server, other)).status === "blocked");
+  assert.equal((await shown(server, other)).metadata.blockReason, "no network");
+  await next.getByRole("dialog").waitFor({ state: "detached" });
   await next.locator(".task-line .badge.is-blocked").waitFor();
   const failed = await work(server, "crash 1");
   const third = await open(t, server, { path: `/tasks/${failed}` });
@@ -174,6 +183,43 @@ test("every phase is approved at once, and the path says where it has been", asy
   await page.locator("body").press("2");
   await page.getByText("Approved: ").first().waitFor();
   assert.match(page.url(), /tab=log/);
+  assert.deepEqual(page.problems, []);
+});
+
+test("two quick clicks approve one phase", async (t) => {
+  // An exit signal leads through the phases one by one; a report alone would let it through at once.
+  const server = await start(t, { env: { AGENT_EXIT_PROTOCOL_ENABLED: "true" } });
+  const id = await work(server, "exit-signal IMPLEMENTATION");
+  await until("it waits for CI", async () => (await shown(server, id)).phase === "CI_PENDING");
+  await server.baton(["ci", "report", id, "--passed"]);
+  const page = await open(t, server, { path: `/tasks/${id}` });
+  await page.locator('.phase[aria-current="step"]', { hasText: "Ready for review" }).waitFor();
+  const approve = page.getByRole("button", { name: "Approve", exact: true });
+  await approve.waitFor();
+  const asked = [];
+  page.on("request", (request) => { if (request.method() === "POST" && request.url().endsWith("/approve")) asked.push(request.url()); });
+  // The second click comes once the first was answered, and the button stands for the next phase.
+  const box = await approve.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down({ clickCount: 1 });
+  await page.mouse.up({ clickCount: 1 });
+  await page.locator('.phase[aria-current="step"]', { hasText: "Ready for merge" }).waitFor();
+  const { rev, phase } = await shown(server, id);
+  assert.equal(phase, "READY_FOR_MERGE");
+  await until("the buttons are of the next phase", async () =>
+    Number(await page.locator(".task-head").getAttribute("data-rev")) >= rev && (await page.locator(".task-buttons").getAttribute("aria-busy")) === "false" && approve.isEnabled());
+  assert.deepEqual(await approve.boundingBox(), box, "it is where the first one was");
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  // Whatever a click does, it does before the next one.
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("region", { name: "Not possible now" }).waitFor();
+  assert.equal(asked.length, 1);
+  assert.equal((await shown(server, id)).phase, phase, "one phase further, and no more");
+  // One click that stands by itself goes on.
+  await approve.click();
+  await page.locator('.phase[aria-current="step"]', { hasText: "Completed" }).waitFor();
+  assert.equal(asked.length, 2);
   assert.deepEqual(page.problems, []);
 });
 

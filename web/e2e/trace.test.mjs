@@ -1,9 +1,9 @@
 // Traces in the page: the list, a chain that holds and one that does not, bundles, a guarded run that a person reviews, and very long ones.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { chmodSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { axe, binary, open, shot, start, test, until } from "./support.mjs";
+import { axe, binary, open, segment, shot, start, tamper, test, until } from "./support.mjs";
 
 const lines = (count, payload = (n) => ({ n })) => Array.from({ length: count }, (_, n) => JSON.stringify({ type: "note", payload: payload(n) })).join("\n");
 
@@ -12,18 +12,6 @@ async function trace(server, count, payload) {
   const { trace: id } = await server.json(["trace", "new", "--title", "what was noted"]);
   await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(count, payload) });
   return id;
-}
-
-const segment = (server) => join(server.dir, ".baton/events", readdirSync(join(server.dir, ".baton/events")).filter((name) => name.endsWith(".jsonl")).sort().at(-1));
-
-/** Changes what is on the disk; the file stays as long as it was. */
-function tamper(server, from, to) {
-  assert.equal(from.length, to.length);
-  const bytes = readFileSync(segment(server));
-  const at = bytes.indexOf(from);
-  assert.notEqual(at, -1, `${from} is in the ledger`);
-  bytes.write(to, at);
-  writeFileSync(segment(server), bytes);
 }
 
 const row = (page, seq) => page.locator(`.record[data-seq="${seq}"]`);

@@ -1,7 +1,7 @@
 // The board: which tasks are shown, in which column, in which order. Plain functions of what is known.
 
 import type { Status, Task } from "@baton/sdk";
-import { agentOf, COLUMNS, ENDED, isExpired, STATUSES, tagsOf } from "./model.js";
+import { agentOf, COLUMNS, ENDED, isExpired, PRIORITIES, STATUSES, tagsOf } from "./model.js";
 
 /** What is asked for, as the address says it. */
 export interface Filter {
@@ -32,8 +32,6 @@ export function isWanted(task: Task, filter: Filter): boolean {
   const text = `${task.id} ${task.title} ${agentOf(task) ?? ""} ${tagsOf(task).join(" ")} ${task.phase}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
-
-const PRIORITIES = ["critical", "high", "normal", "low"];
 
 /** What has to be seen comes first: a lease that ran out, then what is urgent, then what waits longest; what is over, the newest first. */
 function rank(task: Task, now: number): number {

@@ -6,7 +6,7 @@
 import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
 import { failureOf } from "./failure.js";
 import { noteRecord, startIdentity } from "./identity.js";
-import { COLUMNS, ENDED } from "./model.js";
+import { cardOf, COLUMNS, ENDED } from "./model.js";
 import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading, type Link } from "./store.js";
 import { share, type Channel } from "./tabs.js";
 
@@ -183,6 +183,12 @@ export function merge(found: readonly Task[], at = performance.now()): void {
     askedAt.set(task.id, at);
   }
   tasks.value = next;
+}
+
+/** Takes in the answer to a change at once; what only lists say of a task stays until they do. */
+export function takeAnswer(task: Task): void {
+  const known = tasks.value.get(task.id);
+  merge([task.card === undefined && known ? { ...task, card: cardOf(known) } : task]);
 }
 
 /** What moves comes first, then everything else, page by page. */

@@ -18,6 +18,11 @@ export const LETTERS: { readonly [letter: string]: Status } = {
   b: "backlog", r: "ready", i: "in-progress", o: "blocked", v: "review", d: "done", c: "cancelled", x: "deadletter",
 };
 
+export const PRIORITIES: readonly string[] = ["critical", "high", "normal", "low"];
+
+/** How long a reason may be, in characters. */
+export const REASON_MAX = 512;
+
 /** Why a task does not go on, in the words of whoever stopped it. */
 export function blockReason(task: Task): string | undefined {
   const reason = task.metadata?.["blockReason"];

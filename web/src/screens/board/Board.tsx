@@ -1,6 +1,7 @@
 // The board: every task in the column of its status, live; moved by mouse or by keys.
 
 import { useEffect, useRef } from "preact/hooks";
+import { MoveDialog } from "../../parts/MoveDialog.js";
 import { Broken, Empty, Loading } from "../../parts/States.js";
 import { go, taskPath } from "../../router.js";
 import { useKeys, type Key } from "../../state/keys.js";
@@ -9,11 +10,10 @@ import { link, tasks, tasksLoading } from "../../state/store.js";
 import { ColumnView } from "./ColumnView.js";
 import { Filters, SEARCH_ID } from "./Filters.js";
 import { useFocusWatch } from "./focus.js";
-import { MoveDialog } from "./MoveDialog.js";
 import { NewTask } from "./NewTask.js";
 import { ReviewDialog } from "./ReviewDialog.js";
 import {
-  chooseFirstColumn, clearFilters, columns, isFiltered, move, open, selectedTask, showColumn, shownColumn,
+  chooseFirstColumn, clearFilters, close, columns, isFiltered, move, open, selectedTask, showColumn, shownColumn,
 } from "./state.js";
 import "./board.css";
 
@@ -133,6 +133,6 @@ function Opened() {
   const key = last.current.count;
   if (!which) return null;
   if (which.kind === "new") return <NewTask key={key} which={which} />;
-  if (which.kind === "move") return <MoveDialog key={key} which={which} />;
+  if (which.kind === "move") return <MoveDialog key={key} id={which.id} to={which.to} onClose={() => close(which)} />;
   return <ReviewDialog key={key} which={which} />;
 }

@@ -5,11 +5,11 @@ import type { Task } from "@baton/sdk";
 import { Badge } from "../../parts/Badge.js";
 import { Boundary } from "../../parts/Boundary.js";
 import { Windowed } from "../../parts/Windowed.js";
+import { moveTo } from "../../state/actions.js";
 import { OTHER, type Column, type Place } from "../../state/board.js";
 import { taskPath } from "../../router.js";
 import { plural } from "../../state/format.js";
 import { oneLine } from "../../state/text.js";
-import { moveTo } from "./actions.js";
 import { Card, CARD_HEIGHT } from "./Card.js";
 import { drag, drop, isFiltered, selected, shownColumn } from "./state.js";
 

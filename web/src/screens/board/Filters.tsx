@@ -1,10 +1,10 @@
 // What is asked for on the board. It all stands in the address.
 
 import { ask } from "../../router.js";
+import { PRIORITIES } from "../../state/model.js";
 import { oneLine } from "../../state/text.js";
 import { choices, clearFilters, filter, isFiltered, move, selected } from "./state.js";
 
-export const PRIORITIES = ["critical", "high", "normal", "low"];
 export const SEARCH_ID = "board-search";
 
 export function Filters() {

@@ -6,11 +6,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../../parts/Dialog.js";
 import { fetched, inWords } from "../../state/failure.js";
-import { client } from "../../state/live.js";
+import { client, takeAnswer } from "../../state/live.js";
+import { PRIORITIES } from "../../state/model.js";
 import { tell, type Failure, type Fetched } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
-import { PRIORITIES } from "./Filters.js";
-import { close, select, take, type Open } from "./state.js";
+import { close, select, type Open } from "./state.js";
 
 const TITLE_MAX = 256;
 const BODY_MAX = 131_072;
@@ -77,7 +77,7 @@ export function NewTask({ which }: { which: Extract<Open, { kind: "new" }> }) {
     setBusy(false);
     if (came.kind === "broken") return setErrors({ [fieldOf(came.error)]: inWords(came.error) + (came.error.hint ? `. Try: ${came.error.hint}` : "") });
     draft.value = EMPTY;
-    take(came.value);
+    takeAnswer(came.value);
     select(came.value.id);
     tell("ok", `Made ${came.value.id}: ${oneLine(came.value.title, 80)}`);
     close(which);

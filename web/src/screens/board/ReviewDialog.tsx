@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { Dialog } from "../../parts/Dialog.js";
+import { useActions } from "../../state/actions.js";
 import { fetched, inWords } from "../../state/failure.js";
-import { client } from "../../state/live.js";
+import { client, takeAnswer } from "../../state/live.js";
+import { REASON_MAX } from "../../state/model.js";
 import { tasks, tell } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
-import { useActions } from "./actions.js";
-import { REASON_MAX } from "./MoveDialog.js";
-import { close, take, type Open } from "./state.js";
+import { close, type Open } from "./state.js";
 
 const STEPWISE = ["READY_FOR_REVIEW", "REVIEW"];
 
@@ -31,7 +31,7 @@ export function ReviewDialog({ which }: { which: Extract<Open, { kind: "approve"
     const came = await fetched(isYes ? client.approveTask(id, isAll ? { all: true } : {}, options) : client.rejectTask(id, { reason: reason.trim() }, options));
     setBusy(false);
     if (came.kind === "ready") {
-      take(came.value);
+      takeAnswer(came.value);
       tell("ok", `${isYes ? "Approved" : "Rejected"}: ${oneLine(came.value.title, 80)}, now ${came.value.status}`);
       return close(which);
     }

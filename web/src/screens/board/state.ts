@@ -3,12 +3,11 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { Status, Task, TaskActions } from "@baton/sdk";
 import { ask, query } from "../../router.js";
+import { getActions, moveTo } from "../../state/actions.js";
 import { choicesOf, columnsOf, filterOf, OTHER, type Column, type Place } from "../../state/board.js";
-import { merge } from "../../state/live.js";
-import { cardOf, isExpired } from "../../state/model.js";
+import { isExpired } from "../../state/model.js";
 import { now, tasks, tell, type Fetched } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
-import { getActions, moveTo } from "./actions.js";
 import { wantFocus } from "./focus.js";
 import { find, step } from "./select.js";
 
@@ -112,10 +111,4 @@ export function drop(to: Place): void {
   // Where it is not known yet, the dialog finds out.
   if (!action || action.allowed) open.value = { kind: "move", id: dropped.id, to };
   else tell("bad", `Not moved to ${to}: ${oneLine(action.why ?? "it cannot be", 300)}`);
-}
-
-/** Takes in the answer to a change at once; what only lists say of a task stays until they do. */
-export function take(task: Task): void {
-  const known = tasks.value.get(task.id);
-  merge([task["card"] === undefined && known ? { ...task, card: cardOf(known) } : task]);
 }

@@ -3,13 +3,13 @@
 import type { Task } from "@baton/sdk";
 import { Time } from "../../parts/Time.js";
 import { bytes } from "../../state/format.js";
+import { PRIORITIES } from "../../state/model.js";
 import { oneLine } from "../../state/text.js";
 import { differences, openDraft, save } from "./deeds.js";
 import { lineChanges } from "./diff.js";
 import { Lines } from "./Changes.js";
 import { textOf, type Draft, type TaskModel } from "./state.js";
 
-const PRIORITIES = ["critical", "high", "normal", "low"];
 const TITLE_MAX = 256;
 const TEXT_MAX = 131_072;
 

@@ -1,6 +1,6 @@
 // What a person does to a task from this screen.
 
-import { BatonError, type CallOptions, type EditTaskBody, type Status, type Task } from "@baton/sdk";
+import { BatonError, type CallOptions, type EditTaskBody, type Task } from "@baton/sdk";
 import { act, failureOf, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { tell } from "../../state/store.js";
@@ -45,11 +45,6 @@ export const reject = (model: TaskModel, reason: string): Promise<boolean> =>
   change(model, () => toWhatWasSeen(model, (options) => client.rejectTask(model.id, { reason }, options)), "Rejected: it goes back to work");
 
 export const retry = (model: TaskModel): Promise<boolean> => change(model, () => client.retryTask(model.id), "It gets another chance");
-
-export const move = (model: TaskModel, to: Status, reason: string): Promise<boolean> => {
-  const body = { to, reason: reason.trim() || "moved on the page" };
-  return change(model, () => toWhatWasSeen(model, (options) => client.moveTask(model.id, body, options)), `Moved to ${to}`);
-};
 
 export async function addLine(model: TaskModel): Promise<void> {
   const text = model.line.value.trim();

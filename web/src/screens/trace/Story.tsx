@@ -8,6 +8,7 @@ import { Text } from "../../parts/Text.js";
 import { Time } from "../../parts/Time.js";
 import { act } from "../../state/failure.js";
 import { client } from "../../state/live.js";
+import { REASON_MAX } from "../../state/model.js";
 import { oneLine } from "../../state/text.js";
 import { Artifacts } from "./Artifacts.js";
 import { KeyDot } from "./Chain.js";
@@ -17,7 +18,6 @@ import { runOf, told, type Pending, type Run } from "./steps.js";
 
 /** Entries that are told before more is asked for. */
 const ENTRIES = 400;
-const REASON_MAX = 512;
 const APPROVED = "approved on the page";
 
 export function Story({ model, records, onShow }: { model: TraceModel; records: readonly TraceRecord[]; onShow: (seq: number) => void }) {

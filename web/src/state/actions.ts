@@ -2,9 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Allowed, Status, TaskActions } from "@baton/sdk";
-import { fetched } from "../../state/failure.js";
-import { client } from "../../state/live.js";
-import type { Fetched } from "../../state/store.js";
+import { fetched } from "./failure.js";
+import { client } from "./live.js";
+import type { Fetched } from "./store.js";
 
 export const getActions = (id: string): Promise<Fetched<TaskActions>> => fetched(client.getTaskActions(id));
 

@@ -1,26 +1,30 @@
-// Moves a card: every status with its letter, why it cannot go where it cannot, and the reason that is kept with the move.
+// Moves a task: every status with its letter, why it cannot go where it cannot, and the reason that is kept with the move.
 
 import type { Allowed, Status } from "@baton/sdk";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Badge } from "../../parts/Badge.js";
-import { Dialog } from "../../parts/Dialog.js";
-import { fetched, inWords } from "../../state/failure.js";
-import { client } from "../../state/live.js";
-import { LETTERS } from "../../state/model.js";
-import { tasks, tell } from "../../state/store.js";
-import { oneLine } from "../../state/text.js";
-import { moveTo, useActions } from "./actions.js";
-import { close, take, type Open } from "./state.js";
+import { Badge } from "./Badge.js";
+import { Dialog } from "./Dialog.js";
+import { moveTo, useActions } from "../state/actions.js";
+import { fetched, inWords } from "../state/failure.js";
+import { client, takeAnswer } from "../state/live.js";
+import { LETTERS, REASON_MAX } from "../state/model.js";
+import { tasks, tell } from "../state/store.js";
+import { oneLine } from "../state/text.js";
 
 const CHANGED = "W010";
-export const REASON_MAX = 512;
 
-export function MoveDialog({ which }: { which: Extract<Open, { kind: "move" }> }) {
-  const { id } = which;
+interface Props {
+  id: string;
+  /** Where it was dropped. */
+  to?: Status | undefined;
+  onClose: () => void;
+}
+
+export function MoveDialog({ id, to: first, onClose }: Props) {
   const task = tasks.value.get(id);
   const { actions, again, known: answer } = useActions(id, task?.rev);
-  const [chosen, choose] = useState<Status | undefined>(which.to);
-  const [reason, setReason] = useState("moved on the board");
+  const [chosen, choose] = useState<Status | undefined>(first);
+  const [reason, setReason] = useState("moved on the page");
   const [said, say] = useState("");
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
@@ -62,18 +66,18 @@ export function MoveDialog({ which }: { which: Extract<Open, { kind: "move" }> }
     const came = await fetched(client.moveTask(id, { to: chosen, reason: reason.trim() }, { ifMatch: { rev: asked.rev } }));
     setBusy(false);
     if (came.kind === "ready") {
-      take(came.value);
+      takeAnswer(came.value);
       tell("ok", `Moved to ${chosen}: ${oneLine(came.value.title, 80)}`);
-      return close(which);
+      return onClose();
     }
     if (came.error.code === CHANGED) say("Not moved: the task has changed while you looked at it. This is how it stands now.");
     else say(inWords(came.error));
     again();
   };
   return (
-    <Dialog title={`Move ${oneLine(task?.title ?? id, 80)}`} onClose={() => close(which)}>
+    <Dialog title={`Move ${oneLine(task?.title ?? id, 80)}`} onClose={onClose}>
       <form onSubmit={(event) => { event.preventDefault(); void submit(); }}>
-        <ul class="moves" aria-label="Where to" tabIndex={-1} autofocus={which.to === undefined}>
+        <ul class="moves" aria-label="Where to" tabIndex={-1} autofocus={first === undefined}>
           {Object.entries(LETTERS).map(([letter, to]) => (
             <MoveRow key={to} letter={letter} to={to} isHere={task?.status === to} isChosen={chosen === to} action={known ? moveTo(known, to) : undefined} onPick={() => pick(to)} />
           ))}
@@ -89,7 +93,7 @@ export function MoveDialog({ which }: { which: Extract<Open, { kind: "move" }> }
         {said ? <p class="problem" role="alert">{said}</p> : null}
         <div class="buttons">
           <button type="submit" class="primary" disabled={chosen === undefined || action?.allowed === false || reason.trim() === "" || isBusy}>{chosen === undefined ? "Move" : `Move to ${chosen}`}</button>
-          <button type="button" onClick={() => close(which)}>Leave it</button>
+          <button type="button" onClick={onClose}>Leave it</button>
         </div>
       </form>
     </Dialog>
