@@ -11,7 +11,7 @@ use crate::task_support::text;
 
 /// An agent that plays whatever part it is asked for, thinks aloud, and writes down what it was told.
 const SCRIBE: &str = r#"
-import json, sys
+import json, os, sys, time
 name, how = sys.argv[1], sys.argv[2]
 def say(message): print(json.dumps(message), flush=True)
 def update(**fields): say({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": fields}})
@@ -52,6 +52,10 @@ def turn(asked):
         answer(claims=[{"claim_text": "CLAIM-MARK", "confidence": 0.9, "executions": ["i1"]}])
     elif asked.startswith("challenges of"):
         answer(challenges=[{"claim_id": "c1", "reason": "REASON-MARK"}] if subject == "c1" else [])
+    elif asked.startswith("an answer about claim") and how == "waits":
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        answer(claims=[{"claim_text": "SMALLER-MARK", "confidence": 0.8, "executions": ["i1"], "revises": subject}])
     elif asked.startswith("an answer about claim") and n == 1:
         answer(intent={"tool_name": "read_file", "input": {"path": "a"}, "justification": "to look first"})
     elif asked.startswith("an answer about claim"):
@@ -190,12 +194,20 @@ fn whoever_signs_for_a_part_that_is_not_its_own_is_refused_and_that_is_recorded(
     });
     let trace = home.guard_of(&task);
     let review = json!({"proposal_id": "p1", "status": "approved", "rationale": "r"});
-    let as_critic = json!({"type": "proposal_reviewed", "payload": review, "actor": {"agent": "bob", "role": "critic"}});
-    home.run_with(&["trace", "append", &trace, "--agent", "bob"], as_critic.to_string()).refused(4, "L021", "not for critic");
+    let as_critic =
+        json!({"type": "proposal_reviewed", "payload": review, "actor": {"agent": "bob", "role": "critic"}});
+    home.run_with(&["trace", "append", &trace, "--agent", "bob"], as_critic.to_string()).refused(
+        4,
+        "L021",
+        "not for critic",
+    );
     let refusals = home.refusals(&task);
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     let last = home.last(&task, "guard.refused");
-    assert_eq!((&last["payload"]["agent"], &last["payload"]["what"]), (&json!("bob"), &json!("trace append")));
+    assert_eq!(
+        (&last["payload"]["agent"], &last["payload"]["what"]),
+        (&json!("bob"), &json!("trace append"))
+    );
     assert!(home.run(&["task", "show", &task]).stdout.contains("refused to bob"));
     for subject in ["p1", "i1"] {
         until(&format!("{subject} waits"), || {
@@ -208,4 +220,43 @@ fn whoever_signs_for_a_part_that_is_not_its_own_is_refused_and_that_is_recorded(
     }
     wait(&mut run);
     expect_passes(&home, &trace);
+}
+
+#[test]
+fn nobody_finishes_a_strict_run_while_a_challenge_is_open() {
+    let home = team("[policy]\nprofile = \"strict\"\n");
+    cast(&home, "executor", "bob", "waits");
+    cast(&home, "critic", "cleo", "");
+    let task = home.guarded("do it");
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    until("a claim is challenged", || {
+        let opened = home.types(&task).contains(&"task.guard_opened".to_owned());
+        opened && steps(&home.told(&home.guard_of(&task))).contains(&"claim_challenged".to_owned())
+    });
+    let trace = home.guard_of(&task);
+    let last = home.told(&trace).pop().unwrap();
+    let statement = json!({"claim_ids": ["c1"], "verdict_text": "it is done", "disputed": ["c1"]});
+    let seen = json!({"seq": last["seq"], "hash": last["hash"]});
+    let early = json!({"type": "final_statement_signed", "payload": statement, "seen": seen});
+    let early = home.run_with(&["trace", "append", &trace, "--agent", "executor"], early.to_string());
+    early.refused(4, "G001", "(rule disputes)");
+    let (rule, why) = home.refusals(&task).pop().unwrap();
+    assert_eq!(rule, "disputes", "{why}");
+    assert!(home.run(&["task", "show", &task]).stdout.contains("refused to executor"));
+    fs::write(home.work().join("go"), "").unwrap();
+    wait(&mut run);
+    let events = home.told(&trace);
+    let end = events.iter().find(|event| event["type"] == "final_statement_signed").unwrap();
+    assert_eq!((&end["payload"]["claim_ids"], &end["payload"]["disputed"]), (&json!(["c2"]), &json!([])));
+    expect_passes(&home, &trace);
+}
+
+#[test]
+fn what_a_guarded_run_came_to_is_for_somebody_else_to_judge() {
+    let home = team("");
+    let task = home.guarded("edit good.txt complete done");
+    home.conducted(&task, "done");
+    let again = home.run(&["run", "--task", &task]);
+    again.refused(3, "A002", "waits for somebody to judge it");
+    assert!(again.stderr.contains(&format!("baton task approve {task}")), "{}", again.stderr);
 }
