@@ -90,6 +90,9 @@ fn cast(home: &Home, part: &str, before: &str, how: &str) {
     home.recast(&format!("{part} = \"{before}\""), &format!("{part} = \"{part}\""));
 }
 
+/// A part, and for each thing that it is asked the marks that it is shown with it.
+type Asked = (&'static str, &'static [(&'static str, &'static [&'static str])]);
+
 /// What a part was asked, and everything that it was shown with it.
 fn prompts(home: &Home, part: &str) -> Vec<(String, String)> {
     let log = fs::read_to_string(home.path(&format!("{part}.log"))).unwrap();
@@ -124,7 +127,7 @@ fn each_part_is_shown_what_it_needs_and_nothing_of_the_others_conversations() {
         "critic-thinks",
         "auditor-thinks",
     ];
-    let expected: [(&str, &[(&str, &[&str])]); 4] = [
+    let expected: [Asked; 4] = [
         ("planner", &[("a proposal", &["TASK-MARK"])]),
         (
             "critic",

@@ -22,6 +22,7 @@ mod conducted_keys;
 mod conducted_kills;
 #[cfg(test)]
 mod conducted_limits;
+#[cfg(test)]
 mod conducted_parts;
 #[cfg(test)]
 mod conducted_tries;
