@@ -184,7 +184,8 @@ class Guard:
 
     def is_new(self, name, known):
         approved(len(known) < MAX_THINGS, "too many of a kind")
-        order(name not in known, "the name is taken")
+        is_taken = any(name in things for things in (self.proposals, self.intents, self.claims))
+        order(not is_taken, "the name is taken")
 
     def cites(self, record, hashes, test):
         test(set(hashes) <= {artifact["sha256"] for artifact in record["artifacts"]}, "it is not cited")
@@ -196,7 +197,9 @@ class Guard:
         if STATES.index(self.state) >= STATES.index("executing") and revised is None:
             order(self.fallbacks < min(self.failures, self.policy["max_fallbacks"]), "no more fallbacks")
             self.fallbacks += 1
-        self.proposals[step["proposal_id"]] = {"seq": record["seq"], "tools": step.get("required_tools", []), "reviews": {},
+        if revised is not None:
+            self.proposals[revised]["revised"] = True
+        self.proposals[step["proposal_id"]] = {"revised": False, "seq": record["seq"], "tools": step.get("required_tools", []), "reviews": {},
                                                "approved": None, "rejected": False, "only": None}
         self.reach("reviewing")
 
@@ -219,7 +222,7 @@ class Guard:
         proposal, before = self.proposals.get(step["proposal_id"]), self.intents.get(step.get("retry_of"))
         order(proposal, "no such proposal")
         order("retry_of" not in step or before and (before["ended"] or before["answer"] == "blocked"), "what is retried is not over")
-        approved(proposal["approved"] and not proposal["rejected"], "the proposal is not approved")
+        approved(proposal["approved"] and not proposal["rejected"] and not proposal["revised"], "the proposal is not approved")
         approved(proposal["only"] is None or step["tool_name"] in proposal["only"], "the conditions do not name the tool")
         self.saw(record, proposal["approved"])
         tool, said = step["tool_name"], RISKS.index(step["risk_class"])
@@ -245,7 +248,7 @@ class Guard:
         order(not intent["started"], "the intent was run already")
         approved(intent["answer"] != "blocked", "the intent was blocked")
         approved(intent["answer"] or not intent["waits"], "nobody has approved the intent")
-        approved(not intent["proposal"]["rejected"], "the proposal was rejected")
+        approved(not intent["proposal"]["rejected"] and not intent["proposal"]["revised"], "the proposal was rejected or revised")
         only = intent["proposal"]["only"]
         approved(only is None or intent["tool"] in only, "the conditions do not name the tool")
         most = self.policy.get("budgets", {}).get("tool_calls")

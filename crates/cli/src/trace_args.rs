@@ -77,7 +77,7 @@ pub(crate) enum Trace {
     ///   baton trace checkpoint > kept.txt
     #[command(verbatim_doc_comment)]
     Checkpoint(TraceCheckpoint),
-    /// Review a proposal or an intent of a trace as a critic
+    /// Review a proposal, an intent or a claim of a trace as a critic
     ///
     /// Signed with the operator's key. Approving says `approved`; blocking says
     /// `rejected` of a proposal, `blocked` of an intent. The reason is its rationale.
@@ -201,8 +201,9 @@ pub(crate) struct TraceClose {
 pub(crate) struct TraceReview {
     #[command(flatten)]
     pub(crate) id: TraceId,
-    /// Name what is reviewed: the proposal_id or the intent_id of an event of the trace
-    #[arg(value_name = "PROPOSAL|INTENT")]
+    /// Name what is reviewed: the proposal_id, intent_id or claim_id of an event of the trace; to
+    /// block a claim is to challenge it
+    #[arg(value_name = "PROPOSAL|INTENT|CLAIM")]
     pub(crate) subject: String,
     /// Say what is thought of it
     #[arg(value_name = "VERDICT")]

@@ -13,6 +13,9 @@ use crate::limits::SHOWN_CHARS_MAX;
 use crate::roles::Role;
 use crate::time::Timestamp;
 
+/// The type of what somebody notes, and no rule asks for.
+pub const NOTE: &str = "note";
+
 /// One immutable fact, as its actor states it. Position, chain and signature are added when it is sealed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -149,6 +152,11 @@ impl PayloadError {
 
 impl Payload {
     /// What a struct of texts, numbers and lists is stored as.
+    /// What somebody notes, and no rule asks for.
+    pub fn note(fields: Map<String, Value>) -> Payload {
+        Payload::stored(NOTE, Ok(Value::Object(fields)))
+    }
+
     pub(crate) fn stored(event_type: &'static str, fields: serde_json::Result<Value>) -> Payload {
         let fields = match fields {
             Ok(Value::Object(fields)) => fields,

@@ -199,5 +199,5 @@ pub const OVER_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a transcript that are given, from its end.
 pub const TRANSCRIPT_BYTES_MAX: usize = 4 << 20;
 
-/// Characters of the id that a proposal or an intent was given by whoever made it.
+/// Characters of the id that a proposal, an intent or a claim was given by whoever made it.
 pub const SUBJECT_CHARS_MAX: usize = 256;

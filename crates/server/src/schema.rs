@@ -86,7 +86,7 @@ shapes! {
                 "required": ["trace", "state"],
             },
             "guard": {"type": "string", "description": "The trace of the guarded run that is open."},
-            "asks": {"type": "string", "description": "The proposal or intent of that run that waits for a person's review."},
+            "asks": {"type": "string", "description": "The proposal, intent or claim of that run that waits for a person's review."},
         },
     };
     Status = {

@@ -97,8 +97,18 @@ pub(super) fn note_unappended(
     if ctx.owner().zip(own).is_some_and(|(owner, task)| is_guarded(owner, task)) {
         return note_refused(ctx, what, error);
     }
-    let is_about_who_may =
-        matches!(error.code, Code::Guard | Code::TraceClosed | Code::KeyNotAllowed | Code::RoleNotAllowed);
+    let is_about_who_may = matches!(
+        error.code,
+        Code::Guard
+            | Code::TraceClosed
+            | Code::KeyNotAllowed
+            | Code::RoleNotAllowed
+            | Code::SignatureMissing
+            | Code::SignatureInvalid
+            | Code::SeenUnknown
+            | Code::Reserved
+            | Code::AgentReserved
+    );
     if !is_about_who_may {
         return;
     }

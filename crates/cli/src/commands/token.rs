@@ -19,6 +19,23 @@ use crate::ui::text::printable;
 const NAME_CHARS_MAX: usize = 64;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
+    // Nothing is appended, but it is for people: whoever owns the data directory knows whether an agent asks.
+    let writing = match command {
+        Command::Ls => None,
+        Command::New(_) | Command::Revoke(_) => Some(ctx.write(ui)?),
+    };
+    let ended = done(ctx, ui, command);
+    match writing {
+        Some(writing) if ended.is_ok() => writing.close(ui).map_err(Into::into).and(ended),
+        Some(writing) => {
+            writing.abandon();
+            ended
+        }
+        None => ended,
+    }
+}
+
+fn done(ctx: &Context, ui: &mut Ui, command: Command) -> Ended {
     let tokens = tokens(ctx)?;
     match command {
         Command::Ls => list(ui, &tokens),

@@ -106,15 +106,34 @@ impl Acting {
 
     /// The same as [`Acting::expect_may`]; what an agent of a guarded run tries in vain is recorded.
     pub(crate) fn expect_may_in(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
-        self.expect_may(command).inspect_err(|error| {
-            let what = match command {
-                Some(Command::Trace(_)) => "a command about traces",
-                Some(Command::Session(_)) => "a command about sessions",
-                Some(Command::Task(_)) => "a command about tasks",
-                _ => "a command for people",
-            };
-            guarded::note(owner, self, what, error);
-        })
+        self.expect_may(command).and_then(|()| self.expect_not_overheard(owner, command)).inspect_err(
+            |error| {
+                let what = match command {
+                    Some(Command::Trace(_)) => "a command about traces",
+                    Some(Command::Session(_)) => "a command about sessions",
+                    Some(Command::Task(_)) => "a command about tasks",
+                    _ => "a command for people",
+                };
+                guarded::note(owner, self, what, error);
+            },
+        )
+    }
+
+    /// Refuses what was said in another session to whoever plays a part in a guarded run: each is shown what is meant for it.
+    fn expect_not_overheard(&self, owner: &Owner, command: Option<&Command>) -> Result<(), CliError> {
+        let Some(Command::Session(Session::Show(args))) = command else { return Ok(()) };
+        let plays = |task: &TaskId| {
+            owner
+                .engine
+                .look(|board| board.get(task).is_some_and(|task| task.guard.is_some()))
+                .unwrap_or(true)
+        };
+        if self.is_own_session(&args.one) || !self.task.as_ref().is_some_and(plays) {
+            return Ok(());
+        }
+        let what =
+            format!("agent {} reads no other session while it plays a part in a guarded run", self.agent);
+        Err(CliError::new(Code::NotForAgents, what).cause(format!("the call comes from {}", self.place())))
     }
 
     /// Refuses what only a person may do: whoever does the work neither judges it nor answers for others.

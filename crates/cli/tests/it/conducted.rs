@@ -235,14 +235,15 @@ fn a_person_reviews_where_no_agent_and_no_rule_may() {
     home.recast("critic = \"cleo\"\n", "");
     let task = home.guarded("edit good.txt complete done");
     let serving = Serving::start(&home);
-    let subjects = ["p1", "i1"];
+    let subjects = ["p1", "i1", "c1"];
     for subject in subjects {
         until(&format!("{subject} waits"), || {
             let opened = home.types(&task).contains(&"task.guard_opened".to_owned());
             opened
                 && home.told(&home.guard_of(&task)).iter().any(|event| {
-                    [&event["payload"]["proposal_id"], &event["payload"]["intent_id"]]
-                        .contains(&&json!(subject))
+                    ["proposal_id", "intent_id", "claim_id"]
+                        .iter()
+                        .any(|name| event["payload"][*name] == subject)
                 })
         });
         let trace = home.guard_of(&task);

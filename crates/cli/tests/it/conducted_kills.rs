@@ -121,6 +121,7 @@ fn an_executor_that_died_after_a_claim_is_set_to_work_again() {
     let script = r#"
 test -e died && exit 0
 touch died
+until "$BATON" trace show "$BATON_GUARD_TRACE" --json | grep -q tool_execution_completed; do sleep 0.05; done
 printf '{"claims":[{"claim_text":"half of it is done","confidence":1}]}' | "$BATON" session submit "$BATON_SESSION_ID"
 kill -KILL $PPID
 "#;
@@ -132,7 +133,65 @@ kill -KILL $PPID
     home.run(&["task", "retry", &task]).expect(0);
     home.conducted(&task, "done");
     assert!(home.work().join("two.txt").exists());
+    // What was done after that claim is claimed too, and stated.
+    let events = home.told(&home.guard_of(&task));
+    let claims: Vec<&Value> = events.iter().filter(|event| event["type"] == "claim_issued").collect();
+    assert_eq!(claims.len(), 2, "{claims:?}");
+    assert!(text(&claims[1]["payload"]["claim_text"]).contains("The executor reports done"), "{claims:?}");
+    let end = events.iter().find(|event| event["type"] == "final_statement_signed").unwrap();
+    assert_eq!(end["payload"]["claim_ids"], json!(["c1", "c2"]));
     expect_passes(&home, &home.guard_of(&task));
+}
+
+/// Work that is claimed without a report, and Baton killed as soon as it is.
+fn killed_after_a_claim(title: &str) -> (Home, String) {
+    let home = team("");
+    let pay = home.work().join("count.sh");
+    fs::write(&pay, COUNTED).unwrap();
+    fs::set_permissions(&pay, Permissions::from_mode(0o755)).unwrap();
+    let task = home.guarded(&format!("term {} {title}", pay.display()));
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    let segment = home.segment();
+    until("it is claimed", || fs::read_to_string(&segment).unwrap_or_default().contains("\"claim_issued\""));
+    let _ = Command::new("kill").args(["-KILL", &run.id().to_string()]).status();
+    wait(&mut run);
+    (home, task)
+}
+
+fn counted(home: &Home) -> usize {
+    fs::read_to_string(home.work().join("counted.txt")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn what_was_claimed_before_a_kill_is_not_done_again() {
+    let (home, task) = killed_after_a_claim("");
+    home.run(&["task", "retry", &task]);
+    home.conducted(&task, "needs_review");
+    assert_eq!(counted(&home), 1, "{}", home.run(&["trace", "show", &home.guard_of(&task)]).stdout);
+    expect_passes(&home, &home.guard_of(&task));
+}
+
+#[test]
+fn what_is_done_in_the_place_of_rejected_work_is_what_is_stated() {
+    let (home, task) = killed_after_a_claim("edit one.txt");
+    let trace = home.guard_of(&task);
+    home.run(&["trace", "review", &trace, "p1", "block", "--reason", "not like this"]).expect(0);
+    home.run(&["task", "retry", &task]);
+    home.conducted(&task, "needs_review");
+    let events = home.told(&trace);
+    let claims: Vec<&Value> = events.iter().filter(|event| event["type"] == "claim_issued").collect();
+    let end = events.iter().find(|event| event["type"] == "final_statement_signed").unwrap();
+    let last = claims.last().unwrap();
+    assert_eq!(end["payload"]["claim_ids"], json!([last["payload"]["claim_id"]]), "{claims:?}");
+    // It rests on what was done for the proposal that was let through, and on nothing else.
+    let on = |id: &Value| {
+        let intents = events.iter().filter(|event| event["type"] == "tool_intent_signed");
+        let of = intents.map(|event| &event["payload"]).find(|intent| intent["intent_id"] == *id);
+        text(&of.unwrap()["proposal_id"])
+    };
+    let rests_on: Vec<String> = last["payload"]["executions"].as_array().unwrap().iter().map(on).collect();
+    assert!(!rests_on.is_empty() && rests_on.iter().all(|of| of == "p2"), "{rests_on:?}");
+    expect_passes(&home, &trace);
 }
 
 #[test]

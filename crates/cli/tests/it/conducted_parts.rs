@@ -212,11 +212,11 @@ fn whoever_signs_for_a_part_that_is_not_its_own_is_refused_and_that_is_recorded(
         (&json!("bob"), &json!("trace append"))
     );
     assert!(home.run(&["task", "show", &task]).stdout.contains("refused to bob"));
-    for subject in ["p1", "i1"] {
+    for subject in ["p1", "i1", "c1"] {
         until(&format!("{subject} waits"), || {
             home.told(&trace).iter().any(|event| {
                 let payload = &event["payload"];
-                [&payload["proposal_id"], &payload["intent_id"]].contains(&&json!(subject))
+                ["proposal_id", "intent_id", "claim_id"].iter().any(|name| payload[*name] == subject)
             })
         });
         home.run(&["trace", "review", &trace, subject, "approve", "--reason", "fine"]).expect(0);

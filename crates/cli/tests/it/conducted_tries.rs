@@ -56,6 +56,8 @@ printf '{"claims":[{"claim_text":"t","confidence":1,"evidence":["'"$other"'"]}]}
 # The task itself: given back, let through, ended; and work for somebody whom nobody guards.
 "$BATON" task release "$BATON_TASK_ID" --agent bob --fence "$BATON_FENCE" && echo "TAKEN: released"
 "$BATON" task approve "$BATON_TASK_ID" && echo "TAKEN: approved"
+# A token with which it could ask as a person.
+"$BATON" token new mine --scope operator && echo "TAKEN: a token"
 "$BATON" task new "write unguarded" --ready >made.txt
 exit 0
 "#;
@@ -80,14 +82,15 @@ exit 0
             "role-table",
             "team-member",
             "claim-evidence",
-            "claim-evidence",
+            "none",
+            "none",
             "none"
         ],
         "{refusals:?}"
     );
     assert!(refusals[4].1.contains("may not do this"), "{refusals:?}");
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 11, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 12, "{shown}");
     let transcript = home.run(&["session", "show", &session, "--transcript"]).stdout;
     assert!(transcript.contains("attack.sh:") && !transcript.contains("TAKEN"), "{transcript}");
     let made = fs::read_to_string(home.work().join("made.txt")).unwrap();
@@ -106,7 +109,7 @@ exit 0
         (&json!("bob"), &json!("trace append"))
     );
     let shown = home.run(&["task", "show", &task]).stdout;
-    assert_eq!(shown.matches("refused to bob").count(), 12, "{shown}");
+    assert_eq!(shown.matches("refused to bob").count(), 13, "{shown}");
     expect_passes(&home, &trace);
 }
 

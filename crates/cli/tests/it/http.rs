@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Home;
+use crate::support::{Home, until};
 use crate::task_support::without;
 use crate::web_support::Web;
 
@@ -231,8 +231,9 @@ fn of_a_long_transcript_the_end_is_given() {
     let session = web.post("/v1/sessions", &json!({"agent": "mock"})).expect(201);
     let id = session["id"].as_str().unwrap().to_owned();
     web.post(&format!("/v1/sessions/{id}/input"), &json!({"text": "echo first"})).expect(200);
-    web.post(&format!("/v1/sessions/{id}/stop"), &json!({})).expect(200);
     let get = || web.get(&format!("/v1/sessions/{id}/transcript")).expect(200);
+    until("it has said so", || get()["lines"].as_array().unwrap().iter().any(|line| line["kind"] == "text"));
+    web.post(&format!("/v1/sessions/{id}/stop"), &json!({})).expect(200);
     let short = get();
     assert_eq!((&short["isTruncated"], &short["lines"][0]["kind"]), (&json!(false), &json!("prompt")));
     let of = |kinds: &str| web.get(&format!("/v1/sessions/{id}/transcript?{kinds}")).expect(200);

@@ -25,6 +25,8 @@ mod conducted_limits;
 #[cfg(test)]
 mod conducted_parts;
 #[cfg(test)]
+mod conducted_proof;
+#[cfg(test)]
 mod conducted_tries;
 #[cfg(test)]
 mod config;

@@ -78,10 +78,10 @@ fn what_cannot_be_reviewed_is_refused_and_changes_nothing() {
         let ended = home.changes_nothing(|home| home.run(&[&["trace", "review"], args].concat()));
         ended.refused(exit, code, names);
     };
-    refuse(&[&trace, "prop-2", "approve", "--reason", "x"], 3, "L037", "no proposal or intent prop-2");
-    refuse(&[&trace, "prop-", "approve", "--reason", "x"], 3, "L037", "no proposal or intent");
-    refuse(&[&trace, "", "approve", "--reason", "x"], 3, "L037", "no proposal or intent");
-    refuse(&["ledger", "prop-1", "approve", "--reason", "x"], 3, "L037", "no proposal or intent");
+    refuse(&[&trace, "prop-2", "approve", "--reason", "x"], 3, "L037", "no proposal, intent or claim prop-2");
+    refuse(&[&trace, "prop-", "approve", "--reason", "x"], 3, "L037", "no proposal, intent or claim");
+    refuse(&[&trace, "", "approve", "--reason", "x"], 3, "L037", "no proposal, intent or claim");
+    refuse(&["ledger", "prop-1", "approve", "--reason", "x"], 3, "L037", "no proposal, intent or claim");
     refuse(&["trc_ffff", "prop-1", "approve", "--reason", "x"], 3, "L014", "no trace");
     refuse(&[&trace, "prop-1", "approve", "--reason", ""], 2, "U009", "the reason");
     refuse(&[&trace, "prop-1", "approve", "--reason", &"x".repeat(513)], 2, "U009", "the reason");
@@ -89,7 +89,7 @@ fn what_cannot_be_reviewed_is_refused_and_changes_nothing() {
         home.changes_nothing(|home| home.run(&[&["trace", "review", &trace], bad].concat())).expect(2);
     }
     home.append(&trace, "pat", &json!({"type": "proposal_created", "payload": {"proposal_id": "intent-1"}}));
-    refuse(&[&trace, "intent-1", "approve", "--reason", "x"], 2, "L016", "a proposal and an intent");
+    refuse(&[&trace, "intent-1", "approve", "--reason", "x"], 2, "L016", "an intent and a proposal");
     home.json(&["trace", "close", &trace, "--reason", "done"]);
     refuse(&[&trace, "prop-1", "block", "--reason", "x"], 4, "L017", "it is closed");
     home.append(&other, "eve", &json!({"type": "final_statement_signed"}));

@@ -66,6 +66,12 @@ impl Home {
         self.path("state")
     }
 
+    /// Where the private half of a key lies.
+    pub(crate) fn private_key(&self, key: &str) -> PathBuf {
+        let mut all = fs::read_dir(self.state()).unwrap().map(|entry| entry.unwrap().path());
+        all.find_map(|dir| Some(dir.join(format!("{key}.key"))).filter(|path| path.exists())).unwrap()
+    }
+
     /// The only segment, or the last one.
     pub(crate) fn segment(&self) -> PathBuf {
         let mut all: Vec<PathBuf> =

@@ -2,7 +2,6 @@
 //!
 //! Pure: the run so far and the step give an answer, always the same. The first rule that is broken is named; the order is that of the questions.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::rule::{Breach, Rule};
@@ -68,13 +67,11 @@ impl Run {
             Step::Aborted(_) => self.expect_head(said),
             Step::Overridden(over) => {
                 self.expect_head(said)?;
-                let target = &over.target;
-                let is_known = self.proposals.contains_key(target)
-                    || self.intents.contains_key(target)
-                    || self.claims.contains_key(target);
-                match is_known {
+                match self.has_named(&over.target) {
                     true => Ok(()),
-                    false => refuse(Rule::Subject, "a proposal, an intent or a claim of this run", target),
+                    false => {
+                        refuse(Rule::Subject, "a proposal, an intent or a claim of this run", &over.target)
+                    }
                 }
             }
         }
@@ -194,7 +191,7 @@ impl Run {
     }
 
     fn admit_proposal(&self, proposal: &Proposal) -> Admitted {
-        expect_new("proposal_id", &proposal.proposal_id, &self.proposals)?;
+        self.expect_new("proposal_id", &proposal.proposal_id, self.proposals.len())?;
         if let Some(revised) = &proposal.revises
             && !self.proposals.contains_key(revised)
         {
@@ -213,6 +210,18 @@ impl Run {
         refuse(Rule::Fallbacks, expected, found)
     }
 
+    /// A name is one thing's in the whole run: whoever reviews or overrides it means no other.
+    fn expect_new(&self, field: &str, id: &Token, count: usize) -> Admitted {
+        if count >= GUARD_THINGS_MAX {
+            let expected = format!("at most {GUARD_THINGS_MAX} of a kind in one run");
+            return refuse(Rule::Budget, expected, "one more");
+        }
+        match self.has_named(id) {
+            true => refuse(Rule::NewName, format!("a new {field}"), format!("{id} is taken")),
+            false => Ok(()),
+        }
+    }
+
     fn admit_review(&self, review: &ProposalReview, said: &Said<'_>) -> Admitted {
         let Some(proposed) = self.proposal(&review.proposal_id) else {
             return refuse(Rule::Subject, "a proposal of this run", &review.proposal_id);
@@ -225,7 +234,7 @@ impl Run {
     }
 
     fn admit_intent(&self, intent: &Intent, said: &Said<'_>) -> Admitted {
-        expect_new("intent_id", &intent.intent_id, &self.intents)?;
+        self.expect_new("intent_id", &intent.intent_id, self.intents.len())?;
         let Some(proposed) = self.proposal(&intent.proposal_id) else {
             return refuse(Rule::Subject, "a proposal of this run", &intent.proposal_id);
         };
@@ -239,11 +248,7 @@ impl Run {
                 return refuse(Rule::Subject, "`retry_of` names an intent that is over", found);
             }
         }
-        let Some(approved) = proposed.approved.filter(|_| !proposed.is_rejected) else {
-            let how = if proposed.is_rejected { "was rejected" } else { "is not approved yet" };
-            let found = format!("{} {how}", intent.proposal_id);
-            return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
-        };
+        let approved = expect_standing(proposed)?;
         expect_named(proposed, intent)?;
         expect_seen(said, approved, &intent.proposal_id)
     }
@@ -278,12 +283,9 @@ impl Run {
             Some((Answer::Approved, at)) => at,
             None => intended.seq,
         };
-        // Another critic may have rejected the proposal since, or let it through for some tools only.
+        // Another critic may have rejected the proposal since, or let it through for some tools only; or its planner has put another one in its place.
         if let Some(proposed) = self.proposal(&intent.proposal_id) {
-            if proposed.is_rejected {
-                let found = format!("{} was rejected", intent.proposal_id);
-                return refuse(Rule::ProposalApproved, "a proposal that is approved", found);
-            }
+            expect_standing(proposed)?;
             expect_named(proposed, intent)?;
         }
         if let Some(most) = self.policy.budgets.tool_calls.filter(|most| self.calls >= *most) {
@@ -328,7 +330,7 @@ impl Run {
     }
 
     fn admit_claim(&self, claim: &Claim, said: &Said<'_>) -> Admitted {
-        expect_new("claim_id", &claim.claim_id, &self.claims)?;
+        self.expect_new("claim_id", &claim.claim_id, self.claims.len())?;
         if let Some(revised) = &claim.revises {
             let Some(before) = self.claim(revised) else {
                 return refuse(Rule::Subject, "`revises` names a claim of this run", revised);
@@ -451,6 +453,18 @@ fn expect_seen(said: &Said<'_>, subject: u64, what: &Token) -> Admitted {
     }
 }
 
+/// Where a proposal was let through that work may still be done for.
+fn expect_standing(proposed: &Proposed) -> Result<u64, Breach> {
+    let how = match proposed.approved {
+        _ if proposed.is_rejected => "was rejected",
+        _ if proposed.is_revised => "was revised",
+        Some(approved) => return Ok(approved),
+        None => "is not approved yet",
+    };
+    let found = format!("{} {how}", proposed.proposal.proposal_id);
+    refuse(Rule::ProposalApproved, "a proposal that is approved, and that none has taken the place of", found)
+}
+
 /// Refuses a tool that the conditions of an approval do not name.
 fn expect_named(proposed: &Proposed, intent: &Intent) -> Admitted {
     let Some(only) = proposed.only.as_ref().filter(|only| !only.contains(&intent.tool_name)) else {
@@ -459,16 +473,6 @@ fn expect_named(proposed: &Proposed, intent: &Intent) -> Admitted {
     let names: Vec<&str> = only.iter().map(String::as_str).collect();
     let expected = format!("one of the tools that the conditions name: {}", names.join(", "));
     refuse(Rule::Conditions, expected, &intent.tool_name)
-}
-
-fn expect_new<T>(field: &str, id: &Token, known: &BTreeMap<Token, T>) -> Admitted {
-    if known.len() >= GUARD_THINGS_MAX {
-        return refuse(Rule::Budget, format!("at most {GUARD_THINGS_MAX} of a kind in one run"), "one more");
-    }
-    match known.contains_key(id) {
-        true => refuse(Rule::NewName, format!("a new {field}"), format!("{id} is taken")),
-        false => Ok(()),
-    }
 }
 
 /// What an execution names is what its event cites, and so what is stored.

@@ -64,10 +64,10 @@ impl Run {
         }
         match self.state() {
             _ if known.is_executing => Next::Execute,
-            // A claim may be made in the middle of the work: it is not examined before the work is done.
-            State::Auditing if known.has_report || self.is_contested() => self.next_of_claims(known),
+            // A claim may be made in the middle of the work: it is not examined before the work is done, and what was done after it is claimed, too.
+            State::Auditing if known.has_report && !self.has_unclaimed() => self.next_of_claims(known),
+            State::Auditing | State::Claiming if known.has_report => Next::Claim,
             State::Auditing => Next::Execute,
-            State::Claiming if known.has_report => Next::Claim,
             _ if known.has_report => Next::Stuck,
             _ => Next::Execute,
         }
@@ -111,9 +111,10 @@ impl Run {
         }
     }
 
-    /// Whether somebody waits for an answer about a claim.
-    fn is_contested(&self) -> bool {
-        self.disputed().next().is_some()
+    /// Whether a tool ran to its end after the last claim.
+    fn has_unclaimed(&self) -> bool {
+        let claimed = self.claims().map(|claimed| claimed.seq).max();
+        self.done().any(|done| done.ended > claimed)
     }
 
     fn next_of_claims(&self, known: Known) -> Next {

@@ -42,6 +42,17 @@ pub struct Budgets {
     pub tokens: Option<u64>,
 }
 
+impl Budgets {
+    /// Why a run may not go on: what it took of time and tokens. How many tools it runs is held against a rule, tool by tool.
+    pub fn overspent(&self, took_ms: u64, tokens: u64) -> Option<String> {
+        if let Some(most) = self.wall_clock_ms.filter(|most| took_ms > *most) {
+            return Some(format!("budget: the run took longer than {most} ms"));
+        }
+        let most = self.tokens.filter(|most| tokens > *most)?;
+        Some(format!("budget: {tokens} tokens were used, and at most {most} may be"))
+    }
+}
+
 /// Tools that only look, by the names that Baton and the agent protocol give them.
 const READ_ONLY: [&str; 6] = ["read_file", "list_files", "grep", "search", "read", "think"];
 
@@ -116,6 +127,18 @@ mod tests {
             let text = serde_json::to_string(&policy).unwrap();
             assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy, "{text}");
         }
+    }
+
+    #[test]
+    fn a_budget_is_used_up_by_what_is_more_than_it() {
+        let budgets = Budgets { wall_clock_ms: Some(1000), tool_calls: None, tokens: Some(50) };
+        assert_eq!(budgets.overspent(1000, 50), None);
+        assert_eq!(budgets.overspent(1001, 51).as_deref(), Some("budget: the run took longer than 1000 ms"));
+        assert_eq!(
+            budgets.overspent(0, 51).as_deref(),
+            Some("budget: 51 tokens were used, and at most 50 may be")
+        );
+        assert_eq!(Budgets::default().overspent(u64::MAX, u64::MAX), None);
     }
 
     #[test]

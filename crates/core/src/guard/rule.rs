@@ -145,6 +145,19 @@ pub enum Question {
     Dispute,
 }
 
+impl Question {
+    /// The guard that asks it at the append.
+    pub fn guard(self) -> &'static str {
+        match self {
+            Question::Role => "role",
+            Question::Order | Question::State => "order",
+            Question::Approval => "action",
+            Question::Evidence => "evidence",
+            Question::Finalization | Question::Dispute => "finalization",
+        }
+    }
+}
+
 /// A rule that is broken, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}; {found} (rule {})", rule.as_str())]

@@ -159,9 +159,29 @@ impl Run {
         self.claims.get(id).map(|claimed| &**claimed)
     }
 
+    /// What ran to its end, for proposals that nobody has rejected.
+    pub fn done(&self) -> impl Iterator<Item = &Intended> {
+        let is_rejected = |intended: &Intended| {
+            self.proposal(&intended.intent.proposal_id).is_some_and(|of| of.is_rejected)
+        };
+        self.intents().filter(move |known| known.ended.is_some() && !known.has_failed && !is_rejected(known))
+    }
+
+    /// Whether a claim rests on something, and on nothing but what was done for proposals that were rejected since.
+    pub fn is_groundless(&self, claimed: &Claimed) -> bool {
+        let of = |id: &Token| self.proposal(&self.intent(id)?.intent.proposal_id);
+        let mut rests_on = claimed.claim.executions.iter().peekable();
+        rests_on.peek().is_some() && rests_on.all(|id| of(id).is_some_and(|of| of.is_rejected))
+    }
+
     /// Whether the final statement is signed.
     pub fn is_final(&self) -> bool {
         self.is_final
+    }
+
+    /// Whether a proposal, an intent or a claim has this name.
+    pub fn has_named(&self, id: &Token) -> bool {
+        self.proposals.contains_key(id) || self.intents.contains_key(id) || self.claims.contains_key(id)
     }
 
     /// A name of this kind that the run does not have yet; `more` is how many were just given.
@@ -171,12 +191,9 @@ impl Run {
             "i" => self.intents.len(),
             _ => self.claims.len(),
         };
-        let is_taken = |id: &Token| {
-            self.proposals.contains_key(id) || self.intents.contains_key(id) || self.claims.contains_key(id)
-        };
         let names = (known + more + 1..).filter_map(|n| format!("{kind}{n}").parse::<Token>().ok());
         #[expect(clippy::expect_used, reason = "there are more numbers than things in a run")]
-        names.into_iter().find(|id| !is_taken(id)).expect("a number that is free")
+        names.into_iter().find(|id| !self.has_named(id)).expect("a number that is free")
     }
 
     /// The proposal that work is done for: the last one that is approved, and was not rejected or revised since.

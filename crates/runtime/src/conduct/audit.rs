@@ -9,13 +9,13 @@ use baton_core::{Role, limits};
 use baton_ledger::canonical;
 use baton_ledger::note::TraceHead;
 use baton_ledger::seal::{Proposal, Refusal};
-use baton_ledger::verify::{Artifacts, Options, Report, Segments, Verdict, verify_trace};
+use baton_ledger::verify::{Artifacts, Options, Report, Segments, Severity, Verdict, verify_trace};
 use baton_store::AppendError;
 use baton_store::Journal;
 use baton_store::registry::signed_own;
 use baton_store::tasks::fold::LINES_AT_ONCE;
 
-use super::scene::{Scene, Unsaid};
+use super::scene::{Scene, Unsaid, through};
 use super::stage::Stage;
 use crate::engine::Fault;
 
@@ -50,7 +50,7 @@ impl Stage {
             fields.insert("why".to_owned(), why.into());
         }
         let auditor = (self.agent(Role::Auditor), Role::Auditor);
-        self.scene.say_payload(&self.team, auditor, payload, &[report], verified.head)
+        self.scene.say_all(&self.team, auditor, vec![(payload, vec![report])], verified.head)
     }
 }
 
@@ -59,19 +59,11 @@ impl Scene {
     pub(super) fn verify(&self, failed: Option<&str>) -> Result<Verified, Fault> {
         let standing = self.look()?;
         let report = self.report(standing.head)?;
-        let finding = report
-            .findings
-            .iter()
-            .find(|finding| finding.severity != baton_ledger::verify::Severity::Warning);
-        let found = finding.map(|finding| {
-            let what = finding.found.clone().unwrap_or_default();
-            format!("{}: {what}", finding.code.as_str())
-        });
         let (status, why) = match (failed, report.verdict) {
             (Some(why), _) => (Outcome::Fail, Some(why.to_owned())),
             (None, Verdict::Pass) => (Outcome::Pass, None),
             (None, Verdict::PassWithWarnings) => (Outcome::Warnings, None),
-            (None, Verdict::Fail | Verdict::Unknown) => (Outcome::Fail, found),
+            (None, Verdict::Fail | Verdict::Unknown) => (Outcome::Fail, first_finding(&report)),
         };
         let json = report.to_json();
         let bytes = canonical::to_bytes(&json).unwrap_or_else(|_| json.to_string().into_bytes());
@@ -109,10 +101,29 @@ impl Scene {
         }
     }
 
+    /// Records that the executor is through with what was approved, where its report does not say so: whoever goes on with the run does not have it
+    /// done again.
+    pub(super) fn note_through(&self) -> Result<(), Fault> {
+        let ground = self.engine.ground();
+        let note = Payload::note(through());
+        let events = vec![signed_own(self.trace, note, &ground.ledger_key)?];
+        match ground.journal.append(Proposal { events, decided_on: Vec::new() }) {
+            Ok(_) | Err(AppendError::Refused(Refusal::Closed(_) | Refusal::Guard(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The last event of the trace.
     pub(super) fn head(&self) -> Result<Digest, Fault> {
         Ok(self.look()?.head.hash)
     }
+}
+
+/// What speaks against a run, in a few words.
+pub(super) fn first_finding(report: &Report) -> Option<String> {
+    let finding = report.findings.iter().find(|finding| finding.severity != Severity::Warning)?;
+    let what = finding.found.as_deref().unwrap_or_default();
+    Some(format!("{}: {what}", finding.code.as_str()))
 }
 
 /// The lines of one trace up to a number, as the verifier reads a journal.

@@ -12,17 +12,23 @@ use super::play::Conductor;
 use super::scene::{Standing, Unsaid};
 use super::stage::Stage;
 use super::{Halt, Own, done, evidence_of, own_player, prompt};
+use crate::session::Ask;
 
 impl Conductor<'_> {
     /// Issues the claim of a completion report; without one the executor is asked for its claims.
     pub(super) fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
         let Some(Reported { outcome, pos, .. }) = self.reported()? else {
-            let asked = prompt::claims(standing);
-            return self.ask_for(Role::Executor, (&asked, standing.head), &|now, _| {
-                now.run.claims().next().is_some()
+            let (asked, before) = (prompt::claims(standing), standing.run.claims().count());
+            return self.ask_for(Role::Executor, (&asked, standing.head), &move |now, _| {
+                now.run.claims().count() > before
             });
         };
         let report = self.report_at(pos)?;
+        let _floor = self.stage.floor();
+        if self.stage.scene.look()?.head != standing.head {
+            // Something was said meanwhile, perhaps a claim.
+            return Ok(());
+        }
         let bytes = super::scene::normalized(&Value::Object(report.clone()));
         let stored = self.stage.scene.store(&bytes, "application/json", "completion-report.json")?;
         let executions = done(&standing.run);
@@ -70,8 +76,8 @@ impl Conductor<'_> {
             .filter_map(|id| standing.run.claim(id))
             .collect();
         match own_player(&self.stage.team, Role::Critic) {
-            // A person challenges when it wants to, with `baton trace append`; nobody waits for that.
-            Some(Own::Person) => {}
+            // It lets each of them stand, or challenges it: one word, and it is asked again what comes next.
+            Some(Own::Person) => return self.wait_for_word(standing, ids),
             Some(_) => {
                 for challenge in new.iter().filter_map(|claimed| standing.run.challenge_by_rules(claimed)) {
                     self.say_by_rules(standing, &Step::Challenged(challenge))?;
@@ -80,9 +86,9 @@ impl Conductor<'_> {
             None => {
                 let store = &self.stage.scene.engine.ground().artifacts;
                 let asked = prompt::examine(&self.task_text()?, standing, &new, store);
-                let before = self.stage.answers(Role::Critic);
+                let before = self.stage.settled(Role::Critic);
                 self.ask_for(Role::Critic, (&asked, standing.head), &move |_, stage| {
-                    stage.answers(Role::Critic) > before
+                    stage.settled(Role::Critic) > before
                 })?;
             }
         }
@@ -90,14 +96,21 @@ impl Conductor<'_> {
         Ok(())
     }
 
+    fn wait_for_word(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
+        match ids.iter().find(|id| !standing.aside.stands.contains(*id)) {
+            Some(id) => self.wait_for_person(standing, id),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn answer(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
         let Some(claimed) = standing.run.claim(id) else { return Ok(()) };
         self.rounds += 1;
         let asked = prompt::answer(claimed, prompt::word(standing, id));
-        let (wanted, before) = (id.clone(), self.stage.answers(Role::Executor));
+        let (wanted, before) = (id.clone(), self.stage.settled(Role::Executor));
         let is_there = move |now: &Standing, stage: &Stage| {
             now.run.claim(&wanted).is_none_or(|claimed| claimed.is_revised || claimed.open_challenges == 0)
-                || stage.answers(Role::Executor) > before
+                || stage.settled(Role::Executor) > before
         };
         self.ask_for(Role::Executor, (&asked, standing.head), &is_there)?;
         self.answered.insert(id.clone());
@@ -105,9 +118,18 @@ impl Conductor<'_> {
     }
 
     pub(super) fn finish(&mut self, standing: &Standing) -> Result<(), Halt> {
-        let mut standing_claims: Vec<&Claimed> =
-            standing.run.claims().filter(|claimed| !claimed.is_revised).collect();
+        // Whoever works is gone before it is stated that the work is done, and what it did on its way out is looked at first.
+        if self.players.contains_key(&Role::Executor) {
+            self.dismiss(Role::Executor, || Ask::Finish);
+            return Ok(());
+        }
+        // What rests on nothing but work that was rejected since is not stated.
+        let is_carried = |claimed: &&Claimed| !claimed.is_revised && !standing.run.is_groundless(claimed);
+        let mut standing_claims: Vec<&Claimed> = standing.run.claims().filter(is_carried).collect();
         standing_claims.sort_unstable_by_key(|claimed| claimed.seq);
+        if standing_claims.is_empty() {
+            return Err(Halt::Failed("every claim rests on work that was rejected since".to_owned()));
+        }
         let ids: Vec<Token> = standing_claims.iter().map(|claimed| claimed.claim.claim_id.clone()).collect();
         let disputed: Vec<Token> = standing.run.disputed().cloned().collect();
         if standing.run.policy().open_disputes == Disputes::Fail && !disputed.is_empty() {

@@ -22,6 +22,8 @@ pub(super) struct Gate {
     pub(super) team: Team,
     /// What the agent did without being allowed to.
     violation: Mutex<Option<String>>,
+    /// Why nothing of what it does can be recorded: the machine's fault, and not its own.
+    fault: Mutex<Option<String>>,
     /// Held by whoever signs an intent, so that two calls do not take the same name; and the intents that calls wait with.
     signing: Mutex<BTreeSet<Token>>,
     /// Calls that wait for a review.
@@ -30,8 +32,9 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(scene: Arc<Scene>, team: Team) -> Arc<Gate> {
-        let (violation, signing, waiting) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Gate { scene, team, violation, signing, waiting })
+        let (violation, fault) = (Mutex::default(), Mutex::default());
+        let (signing, waiting) = (Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Gate { scene, team, violation, fault, signing, waiting })
     }
 
     /// Why the run cannot go on: what the agent did without being allowed to, or that it tries again and again.
@@ -40,6 +43,11 @@ impl Gate {
         let refused = self.scene.refusals();
         let insists = || format!("{refused} attempts were refused, which is enough");
         violation.or_else(|| (refused >= GUARD_REFUSALS_MAX).then(insists))
+    }
+
+    /// Why the attempt cannot go on, where nobody is to blame for it: nothing can be recorded.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn executor(&self) -> (&AgentName, Role) {
@@ -182,22 +190,34 @@ impl Gate {
     /// What a rule forbids; recorded.
     fn held(&self, what: &str, rule: Rule, why: &str) -> Held {
         self.scene.note_refused(&self.team.executor, what, Some(rule), why);
-        Held { why: why.to_owned(), is_forbidden: true }
+        Held::by(why.to_owned())
     }
 
     /// What was not let through, and is recorded where a rule forbids it.
     fn unsaid(&self, what: &str, unsaid: Unsaid) -> Held {
-        let (why, rule, is_forbidden) = match unsaid {
-            Unsaid::Forbidden { rule, why } => (why, rule, true),
-            Unsaid::HeadMoved => ("the run went on meanwhile".to_owned(), None, false),
-            Unsaid::KeyElsewhere => ("the executor's key is not on this machine".to_owned(), None, true),
-            Unsaid::Closed => ("the run has ended".to_owned(), Some(Rule::AfterAudit), true),
-            Unsaid::Fault(fault) => (format!("it cannot be recorded: {fault}"), None, false),
+        let (why, rule, cause) = match unsaid {
+            Unsaid::Forbidden { rule, why } => (why, rule, Cause::Forbidden),
+            Unsaid::HeadMoved => ("the run went on meanwhile".to_owned(), None, Cause::Late),
+            Unsaid::KeyElsewhere => {
+                ("the executor's key is not on this machine".to_owned(), None, Cause::Fault)
+            }
+            Unsaid::NoKey(why) => (why, None, Cause::Fault),
+            Unsaid::Closed => ("the run has ended".to_owned(), Some(Rule::AfterAudit), Cause::Forbidden),
+            Unsaid::Fault(fault) => return fault.into(),
         };
-        if is_forbidden {
+        if cause == Cause::Forbidden {
             self.scene.note_refused(&self.team.executor, what, rule, &why);
         }
-        Held { why, is_forbidden }
+        Held { why, cause }
+    }
+
+    /// What whoever calls a tool is told that does not run. Where nothing can be recorded, the attempt ends.
+    fn answer(&self, held: Held) -> String {
+        if held.cause == Cause::Fault {
+            let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            fault.get_or_insert_with(|| format!("what the executor does: {}", held.why));
+        }
+        held.why
     }
 
     fn forget(&self, id: &Token) {
@@ -209,19 +229,28 @@ impl Gate {
 #[derive(Debug)]
 struct Held {
     why: String,
-    /// Whether it may not, or only cannot be recorded now.
-    is_forbidden: bool,
+    cause: Cause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// It may not.
+    Forbidden,
+    /// The run went on meanwhile.
+    Late,
+    /// It cannot be recorded: no fault of whoever runs the tool.
+    Fault,
 }
 
 impl Held {
     fn by(why: String) -> Held {
-        Held { why, is_forbidden: true }
+        Held { why, cause: Cause::Forbidden }
     }
 }
 
 impl From<Fault> for Held {
     fn from(fault: Fault) -> Self {
-        Held { why: format!("it cannot be recorded: {fault}"), is_forbidden: false }
+        Held { why: format!("it cannot be recorded: {fault}"), cause: Cause::Fault }
     }
 }
 
@@ -230,12 +259,12 @@ impl ToolGate for Gate {
         if self.is_own(wish) {
             return Ok(Entry(None));
         }
-        let (id, input) = self.intend(wish, None).map_err(|held| held.why)?;
+        let (id, input) = self.intend(wish, None).map_err(|held| self.answer(held))?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let entered = self.wait_for_review(&id, stop).and_then(|()| self.begin(&id, &wish.tool, input));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.forget(&id);
-        entered.map_err(|held| held.why)
+        entered.map_err(|held| self.answer(held))
     }
 
     fn observe(&self, wish: &Wish, has_ended: bool) -> Result<Option<Entry>, String> {
@@ -250,11 +279,11 @@ impl ToolGate for Gate {
             self.forget(&id);
             begun
         });
-        if let Err(Held { why, is_forbidden: true }) = &begun {
+        if let Err(Held { why, cause: Cause::Forbidden }) = &begun {
             let text = format!("{} ran {} without being allowed to: {why}", self.team.executor, wish.tool);
             self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         }
-        begun.map(Some).map_err(|held| held.why)
+        begun.map(Some).map_err(|held| self.answer(held))
     }
 
     fn is_worse(&self, entered: &Wish, now: &Wish) -> bool {
@@ -312,7 +341,11 @@ pub(super) fn settle(scene: &Scene, team: &Team, id: &Token, gave: &Gave) -> Res
     let execution = Execution {
         intent_id: id.clone(),
         artifacts: vec![output.sha256],
-        exit_status: gave.failed.is_none().then_some(i64::from(gave.is_error)),
+        // Of what an agent ran by itself nothing is known but what it says of it.
+        exit_status: gave
+            .failed
+            .is_none()
+            .then(|| gave.exit_code.map_or(i64::from(gave.is_error), i64::from)),
         failure: gave.failed.clone(),
     };
     let step = if gave.failed.is_some() { Step::Failed(execution) } else { Step::Completed(execution) };

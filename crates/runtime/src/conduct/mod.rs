@@ -166,8 +166,7 @@ impl From<NotTaken> for Halt {
 
 /// The executions that ran to their end, in order.
 fn done(run: &Run) -> Vec<Token> {
-    let mut ended: Vec<_> =
-        run.intents().filter(|known| known.ended.is_some() && !known.has_failed).collect();
+    let mut ended: Vec<_> = run.done().collect();
     ended.sort_unstable_by_key(|known| known.seq);
     let most = baton_core::limits::GUARD_ITEMS_MAX;
     let skipped = ended.len().saturating_sub(most);
@@ -190,7 +189,7 @@ fn evidence_of(standing: &Standing, executions: &[Token]) -> Vec<Digest> {
 /// Cites the end of a run in its task, and gives what that is for whoever waits.
 fn cite(scene: &Scene) -> Result<RunEnd, Fault> {
     let standing = scene.look()?;
-    let why = standing.aside.why.as_deref().unwrap_or_default();
+    let mut why = standing.aside.why.clone().unwrap_or_default();
     let (state, verdict) = match standing.run.state() {
         State::Completed => {
             let report = scene.report(standing.head)?;
@@ -200,7 +199,10 @@ fn cite(scene: &Scene) -> Result<RunEnd, Fault> {
                     (State::Completed, Some(Verdict::Warnings))
                 }
                 // What was signed does not hold: nobody goes on with it.
-                _ => (State::Failed, Some(Verdict::Fail)),
+                _ => {
+                    why = audit::first_finding(&report).unwrap_or(why);
+                    (State::Failed, Some(Verdict::Fail))
+                }
             }
         }
         State::Aborted => (State::Aborted, None),
@@ -213,7 +215,7 @@ fn cite(scene: &Scene) -> Result<RunEnd, Fault> {
         head: scene.head()?,
         state,
         verdict,
-        why: why.to_owned(),
+        why: why.clone(),
     };
     let report = scene.engine.look(|board| {
         let task = board.get(&scene.bound.task)?;
@@ -227,7 +229,7 @@ fn cite(scene: &Scene) -> Result<RunEnd, Fault> {
         (State::Aborted, _) => Outcome::Stopped,
         _ => Outcome::Blocked,
     };
-    let why = (!why.is_empty()).then(|| why.to_owned());
+    let why = (!why.is_empty()).then_some(why);
     Ok(RunEnd { outcome, why, termination: None })
 }
 
@@ -269,7 +271,7 @@ pub(crate) fn own_player(team: &Team, role: Role) -> Option<Own> {
 impl From<Unsaid> for Halt {
     fn from(unsaid: Unsaid) -> Self {
         match unsaid {
-            Unsaid::Forbidden { why, .. } => Halt::Failed(why),
+            Unsaid::Forbidden { why, .. } | Unsaid::NoKey(why) => Halt::Failed(why),
             Unsaid::HeadMoved | Unsaid::Closed => {
                 Halt::Failed("the run went on without the conductor".to_owned())
             }

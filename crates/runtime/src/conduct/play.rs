@@ -14,7 +14,7 @@ use super::gate::{is_at_work, settle};
 use super::player::Player;
 use super::scene::{Standing, Unsaid};
 use super::stage::{NotTaken, Stage};
-use super::{Failed, Halt, Playing, cite, give_up, own_player, prompt};
+use super::{Failed, Halt, Own, Playing, cite, give_up, own_player, prompt};
 use crate::harness::AgentSpec;
 use crate::limits::{
     GUARD_AUDITS_MAX, GUARD_CORRECTIONS_MAX, GUARD_LOOK, GUARD_PROPOSALS_MAX, GUARD_ROUNDS_MAX,
@@ -33,8 +33,7 @@ pub(crate) struct Conductor<'a> {
     pub(super) dir: PathBuf,
     pub(super) players: BTreeMap<Role, Player>,
     pulse: Pulse,
-    /// Whether the executor has said that it is through, and how often it was set to work.
-    is_through: bool,
+    /// How often the executor was set to work.
     turns: usize,
     /// Claims that the critic has looked at, and challenges that the executor was asked about.
     pub(super) examined: BTreeSet<Token>,
@@ -70,7 +69,6 @@ impl<'a> Conductor<'a> {
             dir,
             players: BTreeMap::new(),
             pulse: Pulse::new(),
-            is_through: false,
             turns: 0,
             examined: BTreeSet::new(),
             answered: BTreeSet::new(),
@@ -186,13 +184,17 @@ impl<'a> Conductor<'a> {
     fn known(&self, standing: &Standing, is_executing: bool) -> Result<Known, Halt> {
         let claims = || standing.run.claims().filter(|claimed| !claimed.is_revised);
         let id = |claimed: &Claimed| claimed.claim.claim_id.clone();
+        let is_person = own_player(&self.stage.team, Role::Critic) == Some(Own::Person);
         Ok(Known {
             is_executing,
-            // What was reported before a crash is not worked on again.
-            has_report: self.is_through || self.reported()?.is_some(),
+            // Also before a crash: what was done is not worked on again.
+            has_report: standing.is_through() || self.reported()?.is_some(),
             // What is challenged was looked at, by whoever did so.
-            is_examined: claims()
-                .all(|claimed| claimed.open_challenges > 0 || self.examined.contains(&id(claimed))),
+            is_examined: claims().all(|claimed| {
+                let id = id(claimed);
+                let is_let_stand = is_person && standing.aside.stands.contains(&id);
+                claimed.open_challenges > 0 || is_let_stand || self.examined.contains(&id)
+            }),
             is_answered: self.rounds >= GUARD_ROUNDS_MAX
                 || claims()
                     .filter(|claimed| claimed.open_challenges > 0)
@@ -213,22 +215,16 @@ impl<'a> Conductor<'a> {
         if let Some(violation) = self.stage.gate.violation() {
             return Err(Halt::Failed(violation));
         }
+        if let Some(fault) = self.stage.gate.fault() {
+            return Err(Halt::player(Watched::Gone, fault));
+        }
         let budgets = run.policy().budgets;
-        let spent = self.stage.scene.engine.now().unix_ms() - standing.began.unix_ms();
-        if let Some(most) =
-            budgets.wall_clock_ms.filter(|most| u64::try_from(spent).is_ok_and(|ms| ms > *most))
-        {
-            return Err(Halt::Failed(format!("budget: the run took longer than {most} ms")));
+        let took = self.stage.scene.engine.now().unix_ms() - standing.began.unix_ms();
+        let tokens = if budgets.tokens.is_some() { self.tokens_used()? } else { 0 };
+        match budgets.overspent(u64::try_from(took).unwrap_or(0), tokens) {
+            Some(why) => Err(Halt::Failed(why)),
+            None => Ok(()),
         }
-        if let Some(most) = budgets.tokens {
-            let used = self.tokens_used()?;
-            if used > most {
-                return Err(Halt::Failed(format!(
-                    "budget: {used} tokens were used, and at most {most} may be"
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// What all sessions of the run have used, as their turns say: those before a crash too.
@@ -306,8 +302,6 @@ impl<'a> Conductor<'a> {
         if made >= most {
             return Err(Halt::Failed(format!("{made} proposals were made, and none of them led to an end")));
         }
-        // Whatever it leads to, the executor is set to work anew.
-        self.is_through = false;
         let before = instead_of.and_then(|id| standing.run.proposal(id));
         let before =
             before.map(|proposed| (proposed, prompt::word(standing, &proposed.proposal.proposal_id)));
@@ -365,8 +359,7 @@ impl<'a> Conductor<'a> {
 
     fn execute(&mut self, standing: &Standing) -> Result<(), Halt> {
         if self.turns >= GUARD_TURNS_MAX {
-            self.is_through = true;
-            return Ok(());
+            return Ok(self.stage.scene.note_through()?);
         }
         self.turns += 1;
         // It has nothing more to do, unless it is asked for another one.
@@ -388,7 +381,9 @@ impl<'a> Conductor<'a> {
         if takes_mcp && self.reported()?.is_none() && self.stage.scene.look()?.run.claims().next().is_none() {
             self.turn(Role::Executor, (prompt::remind(), standing.head), &mut meanwhile)?;
         }
-        self.is_through = true;
+        if self.reported()?.is_none() {
+            self.stage.scene.note_through()?;
+        }
         self.expect_unblocked()
     }
 
@@ -433,7 +428,8 @@ impl<'a> Conductor<'a> {
         self.dismiss(Role::Executor, || Ask::Finish);
         for _ in 0..GUARD_AUDITS_MAX {
             self.stage.start_audit()?;
-            let mut verified = self.stage.scene.verify(failed)?;
+            let violation = self.stage.gate.violation();
+            let mut verified = self.stage.scene.verify(failed.or(violation.as_deref()))?;
             // Of what has failed already nobody could say anything worse.
             if own_player(&self.stage.team, Role::Auditor).is_none() && verified.status != Verdict::Fail {
                 self.hear_auditor(&mut verified)?;
@@ -451,8 +447,8 @@ impl<'a> Conductor<'a> {
     /// An auditor that is an agent may be stricter than the verifier.
     fn hear_auditor(&mut self, verified: &mut Verified) -> Result<(), Halt> {
         let report = String::from_utf8_lossy(&verified.report).into_owned();
-        let before = self.stage.answers(Role::Auditor);
-        let is_there = move |_: &Standing, stage: &Stage| stage.answers(Role::Auditor) > before;
+        let before = self.stage.settled(Role::Auditor);
+        let is_there = move |_: &Standing, stage: &Stage| stage.settled(Role::Auditor) > before;
         self.ask_for(Role::Auditor, (&prompt::verdict(&report), verified.head), &is_there)?;
         if let Some((status, summary)) = self.stage.take_verdict()
             && status > verified.status
@@ -484,7 +480,11 @@ impl<'a> Conductor<'a> {
             }
             match standing.run.next(Known::default()) {
                 Next::Close => self.close()?,
-                Next::Settle(id) => self.settle(&id)?,
+                Next::Settle(id) => match self.settle(&id) {
+                    // Nobody may sign for the executor any more, as where its key was revoked: the run ends all the same.
+                    Err(Halt::Failed(_)) => self.audit(Some(why))?,
+                    settled => settled?,
+                },
                 _ => self.audit(Some(why))?,
             }
         }

@@ -87,7 +87,7 @@ impl Conductor<'_> {
         }
     }
 
-    fn wait_for_person(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
+    pub(super) fn wait_for_person(&mut self, standing: &Standing, id: &Token) -> Result<(), Halt> {
         self.tell_person(id);
         while self.stage.scene.look()?.head == standing.head {
             self.pulse()?;

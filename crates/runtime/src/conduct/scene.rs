@@ -1,11 +1,11 @@
 //! One guarded run in its trace: how it stands, and how something is said in it. Everybody who plays a part in this process speaks through here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use baton_core::event::{Actor, ArtifactRef, Event, Payload, Seen};
+use baton_core::event::{Actor, ArtifactRef, Event, NOTE, Payload, Seen};
 use baton_core::guard::{Rule, Run, Step, Team};
 use baton_core::ids::{AgentName, Digest, Token, TraceId};
 use baton_core::moment::Ids;
@@ -18,8 +18,9 @@ use baton_ledger::record::Line;
 use baton_ledger::seal::{Checked, Proposal, Refusal};
 use baton_store::tasks::fold::LINES_AT_ONCE;
 use baton_store::{AppendError, ArtifactStore as _, ReadError, registry};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::asks::let_stand;
 use super::cast::{Guarding, NoKey};
 use crate::engine::{Engine, Fault};
 use crate::limits::{GUARD_REFUSALS_MAX, GUARD_SAYINGS_MAX};
@@ -44,6 +45,7 @@ struct Folded {
     head: Option<Seen>,
     began: Option<Timestamp>,
     approved: u64,
+    through: u64,
     is_closed: bool,
     aside: Arc<Aside>,
 }
@@ -57,6 +59,8 @@ pub(super) struct Aside {
     pub(super) outputs: BTreeMap<Token, Vec<ArtifactRef>>,
     /// Why the run did not end well, as its auditor or whoever aborted it says.
     pub(super) why: Option<String>,
+    /// The claims that a person lets stand who is the critic.
+    pub(super) stands: BTreeSet<Token>,
     /// Everything that was cited.
     pub(super) artifacts: BTreeMap<Digest, ArtifactRef>,
 }
@@ -69,8 +73,17 @@ pub(super) struct Standing {
     pub(super) began: Timestamp,
     /// Where in the ledger a proposal was last let through; nothing that was reported before is about it.
     pub(super) approved: u64,
+    /// Where in the ledger the executor was last said to be through.
+    through: u64,
     pub(super) is_closed: bool,
     pub(super) aside: Arc<Aside>,
+}
+
+impl Standing {
+    /// Whether the executor has done what was last let through.
+    pub(super) fn is_through(&self) -> bool {
+        self.through > self.approved
+    }
 }
 
 /// Why something was not said.
@@ -85,6 +98,8 @@ pub(super) enum Unsaid {
     HeadMoved,
     /// Whoever should say it holds the key elsewhere.
     KeyElsewhere,
+    /// Whoever should say it has no key for that.
+    NoKey(String),
     /// The trace has ended.
     Closed,
     Fault(Fault),
@@ -121,8 +136,8 @@ impl Scene {
         let (Some(run), Some(head), Some(began)) = (folded.run.clone(), folded.head, folded.began) else {
             return Err(missing().into());
         };
-        let Folded { approved, is_closed, .. } = *folded;
-        Ok(Standing { run, head, began, approved, is_closed, aside: folded.aside.clone() })
+        let Folded { approved, through, is_closed, .. } = *folded;
+        Ok(Standing { run, head, began, approved, through, is_closed, aside: folded.aside.clone() })
     }
 
     /// Waits until something was appended, at most for so long.
@@ -135,56 +150,61 @@ impl Scene {
     pub(super) fn say(
         &self,
         team: &Team,
-        (agent, role): (&AgentName, Role),
+        by: (&AgentName, Role),
         step: &Step,
         artifacts: &[ArtifactRef],
         seen: Seen,
     ) -> Result<(), Unsaid> {
-        self.say_payload(team, (agent, role), step.to_payload(), artifacts, seen)
+        self.say_all(team, by, vec![(step.to_payload(), artifacts.to_vec())], seen)
     }
 
-    pub(super) fn say_payload(
+    /// Says all of it or, where a rule forbids any of it, nothing.
+    pub(super) fn say_all(
         &self,
         team: &Team,
         (agent, role): (&AgentName, Role),
-        mut payload: Payload,
-        artifacts: &[ArtifactRef],
+        mut said: Vec<(Payload, Vec<ArtifactRef>)>,
         seen: Seen,
     ) -> Result<(), Unsaid> {
-        if let Payload::Other { fields, .. } = &mut payload {
-            fields.values_mut().for_each(canonical::settle);
+        for (payload, _) in &mut said {
+            if let Payload::Other { fields, .. } = payload {
+                fields.values_mut().for_each(canonical::settle);
+            }
         }
+        let is_closing = said.iter().any(|(payload, _)| closes(payload.event_type()));
         let ground = self.engine.ground();
         let mut tries = 0;
         loop {
             let signer = self.guarding.signer(&*ground.journal, &ground.ledger_key, team, (agent, role));
             let signer = signer.map_err(|why| match why {
                 NoKey::Elsewhere => Unsaid::KeyElsewhere,
-                NoKey::NotFor(why) => Unsaid::Forbidden { rule: None, why },
+                NoKey::NotFor(why) => Unsaid::NoKey(why),
                 NoKey::Fault(fault) => Unsaid::Fault(fault),
             })?;
             let moment = ground.clock.moment();
-            let event = Event {
-                trace: self.trace,
-                id: Ids::new(moment).event(),
-                at: moment.now,
-                actor: Actor { agent: agent.clone(), role, key: None },
-                task: Some(self.bound.task.to_token()),
-                run: self.bound.run.to_string().parse().ok(),
-                session: None,
-                fence: Some(self.bound.fence),
-                payload: payload.clone(),
-                artifacts: artifacts.to_vec(),
-                seen: Some(seen),
-            };
-            let is_closing = closes(event.payload.event_type());
+            let mut ids = Ids::new(moment);
             let decided_on = is_closing.then_some((self.trace, seen.seq)).into_iter().collect();
             let mut proposal = Proposal { events: Vec::new(), decided_on };
             let (journal, key) = (&*ground.journal, &ground.ledger_key);
             registry::preface(journal, key, self.trace, &signer.registered, &mut proposal)?;
-            let body = Body::signed(event, &signer.secret)
-                .map_err(|error| Unsaid::Forbidden { rule: None, why: error.to_string() })?;
-            proposal.events.push(Checked::just_signed(body, &signer.secret));
+            for (payload, artifacts) in &said {
+                let event = Event {
+                    trace: self.trace,
+                    id: ids.event(),
+                    at: moment.now,
+                    actor: Actor { agent: agent.clone(), role, key: None },
+                    task: Some(self.bound.task.to_token()),
+                    run: self.bound.run.to_string().parse().ok(),
+                    session: None,
+                    fence: Some(self.bound.fence),
+                    payload: payload.clone(),
+                    artifacts: artifacts.clone(),
+                    seen: Some(seen),
+                };
+                let body = Body::signed(event, &signer.secret)
+                    .map_err(|error| Unsaid::Forbidden { rule: None, why: error.to_string() })?;
+                proposal.events.push(Checked::just_signed(body, &signer.secret));
+            }
             match journal.append(proposal) {
                 Ok(_) => return Ok(()),
                 // A key was bound or rotated in the same moment.
@@ -250,6 +270,9 @@ impl Folded {
         if approved == Some(line.seq) {
             self.approved = line.pos;
         }
+        if is_through(line) {
+            self.through = line.pos;
+        }
         self.is_closed |= line.event_type == "trace.closed";
         if line.event_type == "session_initialized" {
             self.began.get_or_insert(line.at);
@@ -268,6 +291,7 @@ impl Folded {
             let said = line.to_payload().ok().map(|payload| payload.fields().into_owned());
             aside.why = said.and_then(|fields| Some(fields.get("why")?.as_str()?.to_owned()));
         }
+        aside.stands.extend(let_stand(line));
         let Some(Ok(step)) = heard.step.as_deref() else { return };
         match step {
             Step::Reviewed(review) => {
@@ -291,6 +315,16 @@ impl Folded {
             _ => {}
         }
     }
+}
+
+/// What Baton notes when the executor is through, and whether a line is that.
+pub(super) fn through() -> Map<String, Value> {
+    Map::from_iter([("work".to_owned(), "ended".into())])
+}
+
+fn is_through(line: &Line<'_>) -> bool {
+    let is_own = line.event_type == NOTE && line.role == Role::System;
+    is_own && line.to_payload().is_ok_and(|payload| *payload.fields() == through())
 }
 
 /// The bytes by which an input is known: the same for the same input, however it was written.

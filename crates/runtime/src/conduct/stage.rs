@@ -21,6 +21,8 @@ pub(super) struct Stage {
     pub(super) team: Team,
     pub(super) gate: Arc<Gate>,
     heard: Mutex<Heard>,
+    /// Held while an answer is made a step: ids are given by what the run has, and two answers at once would be given the same.
+    floor: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -34,8 +36,9 @@ struct Heard {
     /// What whoever follows the run should be told.
     notes: Vec<String>,
     is_followed: bool,
-    /// How many answers of each of them were taken.
+    /// How many answers of each of them were taken, and how many of those settle what only an answer can: challenges, a claim that stands, a verdict.
     answers: BTreeMap<Role, u64>,
+    settled: BTreeMap<Role, u64>,
 }
 
 /// Why an answer was not taken.
@@ -49,7 +52,7 @@ pub(super) enum NotTaken {
 impl Stage {
     pub(super) fn new(scene: Arc<Scene>, team: Team) -> Arc<Stage> {
         let gate = Gate::new(scene.clone(), team.clone());
-        Arc::new(Stage { scene, team, gate, heard: Mutex::default() })
+        Arc::new(Stage { scene, team, gate, heard: Mutex::default(), floor: Mutex::default() })
     }
 
     pub(super) fn agent(&self, role: Role) -> &AgentName {
@@ -76,6 +79,10 @@ impl Stage {
 
     pub(super) fn answers(&self, role: Role) -> u64 {
         self.heard().answers.get(&role).copied().unwrap_or(0)
+    }
+
+    pub(super) fn settled(&self, role: Role) -> u64 {
+        self.heard().settled.get(&role).copied().unwrap_or(0)
     }
 
     pub(super) fn note(&self, text: String) {
@@ -107,10 +114,16 @@ impl Stage {
 
     /// Takes an answer of a player: reads it, says it in the run, and tells what came of it.
     pub(super) fn take(&self, role: Role, answer: &Map<String, Value>) -> Result<String, NotTaken> {
-        let taken = self.take_unless_unfit(role, answer);
+        let taken = {
+            let _floor = self.floor();
+            self.take_unless_unfit(role, answer)
+        };
         // What somebody means to do answers nothing that it was asked.
         if taken.is_ok() && !answer.contains_key("intent") {
             *self.heard().answers.entry(role).or_default() += 1;
+            if ["challenges", "stands", "verdict"].iter().any(|kind| answer.contains_key(*kind)) {
+                *self.heard().settled.entry(role).or_default() += 1;
+            }
         }
         taken
     }
@@ -139,27 +152,38 @@ impl Stage {
                 // One that stands already is not said again, should the answer be given anew.
                 let is_new =
                     |id: &Token| standing.run.claim(id).is_none_or(|known| known.open_challenges == 0);
-                for challenge in challenges.iter().filter(|challenge| is_new(&challenge.claim_id)) {
+                let count = challenges.len();
+                let mut steps = Vec::new();
+                for challenge in challenges.into_iter().filter(|challenge| is_new(&challenge.claim_id)) {
                     self.expect_stored(role, "claim_challenged", &challenge.evidence)?;
-                    let cited: Vec<_> =
-                        challenge.evidence.iter().map(|hash| self.scene.cite(&standing, hash)).collect();
-                    self.say(role, &standing, &Step::Challenged(challenge.clone()), &cited)?;
+                    let cited = challenge.evidence.iter().map(|hash| self.scene.cite(&standing, hash));
+                    let cited = cited.collect();
+                    steps.push((Step::Challenged(challenge), cited));
                 }
-                Ok(format!("{} recorded", challenges.len()))
+                self.say_all(role, &standing, &steps).map(|()| format!("{count} recorded"))
             }
             (Role::Executor, Reply::Intent(declared)) => {
                 self.gate.declare(&declared).map_err(NotTaken::Unfit)
             }
             (Role::Executor, Reply::Claims(claims)) => {
                 let is_given = |i: usize| answer["claims"][i].get("evidence").is_some();
+                // The same once more, should the answer be given anew; what revises something is never that.
                 let is_new = |claim: &Claim| {
-                    let mut known = standing.run.claims().filter(|known| !known.is_revised);
-                    !known.any(|known| known.claim.claim_text == claim.claim_text)
+                    let is_same = |known: &Claim| {
+                        (&known.claim_text, &known.executions, &known.evidence)
+                            == (&claim.claim_text, &claim.executions, &claim.evidence)
+                    };
+                    let mut standing = standing.run.claims().filter(|known| !known.is_revised);
+                    claim.revises.is_some() || !standing.any(|known| is_same(&known.claim))
                 };
-                for (i, claim) in claims.into_iter().enumerate().filter(|(_, claim)| is_new(claim)) {
-                    self.claim(&standing, claim, is_given(i))?;
+                let mut steps = Vec::new();
+                for (i, claim) in claims.into_iter().enumerate() {
+                    let (claim, cited) = self.claimed(&standing, claim, is_given(i))?;
+                    if is_new(&claim) {
+                        steps.push((Step::Claimed(claim), cited));
+                    }
                 }
-                Ok("recorded".to_owned())
+                self.say_all(role, &standing, &steps).map(|()| "recorded".to_owned())
             }
             (Role::Executor, Reply::Stands(why)) => Ok(format!("it stands, disputed: {why}")),
             (Role::Auditor, Reply::Verdict { status, summary }) => {
@@ -185,13 +209,13 @@ impl Stage {
         }
     }
 
-    /// Issues a claim. Where nothing is said of its evidence, that is what the executions left that it rests on.
-    pub(super) fn claim(
+    /// A claim as it is issued. Where nothing is said of its evidence, that is what the executions left that it rests on.
+    fn claimed(
         &self,
         standing: &Standing,
         mut claim: Claim,
         is_given: bool,
-    ) -> Result<(), NotTaken> {
+    ) -> Result<(Claim, Vec<ArtifactRef>), NotTaken> {
         if !is_given {
             if claim.executions.is_empty() {
                 claim.executions = super::done(&standing.run);
@@ -199,18 +223,18 @@ impl Stage {
             claim.evidence = super::evidence_of(standing, &claim.executions);
         }
         self.expect_stored(Role::Executor, "claim_issued", &claim.evidence)?;
-        let cited: Vec<ArtifactRef> =
-            claim.evidence.iter().map(|hash| self.scene.cite(standing, hash)).collect();
-        self.say(Role::Executor, standing, &Step::Claimed(claim), &cited)
+        let cited = claim.evidence.iter().map(|hash| self.scene.cite(standing, hash)).collect();
+        Ok((claim, cited))
     }
 
-    /// Refuses what rests on something that is not there: nobody could verify the ledger any more that cites it.
+    /// Has an answer corrected that rests on something that is not there. No rule: the append counts references alone, and who hands in such a claim
+    /// without being asked (`trace append`) has it fail in the audit.
     fn expect_stored(&self, role: Role, what: &str, evidence: &[Digest]) -> Result<(), NotTaken> {
         let artifacts = &self.scene.engine.ground().artifacts;
         for hash in evidence {
             if artifacts.length(hash).ok().flatten().is_none() {
                 let why = format!("evidence: expected artifacts that are stored, got {hash}");
-                self.scene.note_refused(self.agent(role), what, Some(Rule::ClaimEvidence), &why);
+                self.scene.note_refused(self.agent(role), what, None, &why);
                 return Err(NotTaken::Unfit(why));
             }
         }
@@ -225,13 +249,30 @@ impl Stage {
         step: &Step,
         artifacts: &[ArtifactRef],
     ) -> Result<(), NotTaken> {
+        self.say_all(role, standing, &[(step.clone(), artifacts.to_vec())])
+    }
+
+    /// The same for several: of an answer all stands, or nothing.
+    fn say_all(
+        &self,
+        role: Role,
+        standing: &Standing,
+        steps: &[(Step, Vec<ArtifactRef>)],
+    ) -> Result<(), NotTaken> {
+        let Some((first, _)) = steps.first() else { return Ok(()) };
+        let name = first.event_type();
         let shown = self.heard().shown.get(&role).copied();
         let seen = shown.filter(|_| role != Role::Executor).unwrap_or(standing.head);
         let agent = self.agent(role);
-        match self.scene.say(&self.team, (agent, role), step, artifacts, seen) {
+        let said = steps.iter().map(|(step, cited)| (step.to_payload(), cited.clone())).collect();
+        match self.scene.say_all(&self.team, (agent, role), said, seen) {
             Ok(()) => Ok(()),
             Err(Unsaid::Forbidden { rule, why }) => {
-                self.scene.note_refused(agent, step.event_type(), rule, &why);
+                self.scene.note_refused(agent, name, rule, &why);
+                Err(NotTaken::Unfit(why))
+            }
+            Err(Unsaid::NoKey(why)) => {
+                self.scene.note_refused(agent, name, None, &why);
                 Err(NotTaken::Unfit(why))
             }
             Err(Unsaid::HeadMoved) => {
@@ -240,13 +281,17 @@ impl Stage {
             Err(Unsaid::KeyElsewhere) => {
                 let id = self.scene.trace;
                 Err(NotTaken::Unfit(format!(
-                    "your key is not on this machine: sign the {} and hand it in with `baton trace append {id}`",
-                    step.event_type()
+                    "your key is not on this machine: sign the {name} and hand it in with `baton trace append {id}`"
                 )))
             }
             Err(Unsaid::Closed) => Err(NotTaken::Unfit("the run has ended".to_owned())),
             Err(Unsaid::Fault(fault)) => Err(NotTaken::Fault(fault)),
         }
+    }
+
+    /// Lets nobody else's answer in between; nothing waits while it is held but for the ledger.
+    pub(super) fn floor(&self) -> MutexGuard<'_, ()> {
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn heard(&self) -> MutexGuard<'_, Heard> {

@@ -85,6 +85,16 @@ pub enum Ended {
     Stopped,
 }
 
+impl Ended {
+    /// The code that it ended with by itself.
+    pub fn exit_code(self) -> Option<i32> {
+        match self {
+            Ended::Exit(code) => Some(code),
+            Ended::Signal(_) | Ended::TimedOut | Ended::Stopped => None,
+        }
+    }
+}
+
 /// A command that ran.
 #[derive(Debug)]
 pub struct Ran {

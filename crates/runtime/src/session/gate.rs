@@ -152,6 +152,8 @@ pub struct Gave {
     pub output: String,
     /// The whole output, where it is longer and stored already.
     pub whole: Option<(Digest, u64)>,
+    /// With which code its program ended, where Baton ran one.
+    pub exit_code: Option<i32>,
     /// It ran, and has bad news.
     pub is_error: bool,
     /// Why it was not run to its end.

@@ -186,8 +186,8 @@ fn run_through(
     match gate.enter(&wish, stop) {
         Ok(entry) => {
             let ran = tools.run(call, stop);
-            let ToolRan { output, artifact, is_error, failed } = ran.clone();
-            gate.leave(entry, &Gave { output, whole: artifact, is_error, failed });
+            let ToolRan { output, artifact, exit_code, is_error, failed } = ran.clone();
+            gate.leave(entry, &Gave { output, whole: artifact, exit_code, is_error, failed });
             ran
         }
         Err(why) => ToolRan { output: why, is_error: true, ..ToolRan::default() },

@@ -16,6 +16,7 @@ use crate::process::{self, Command, Ended, short};
 /// A program that ran.
 pub(super) struct Ran {
     pub(super) output: File,
+    pub(super) exit_code: Option<i32>,
     pub(super) is_error: bool,
     pub(super) failed: Option<String>,
 }
@@ -164,7 +165,10 @@ impl ToolRunner {
             Err(error @ (process::Error::NotFound(_) | process::Error::NotExecutable(_))) => {
                 return failed(error.to_string());
             }
-            Err(error) => return Ok(Ran { output, is_error: true, failed: Some(error.to_string()) }),
+            Err(error) => {
+                let failed = Some(error.to_string());
+                return Ok(Ran { output, exit_code: None, is_error: true, failed });
+            }
         };
         let (said, failed) = match ran.ended {
             Ended::Exit(0) => (None, None),
@@ -180,7 +184,7 @@ impl ToolRunner {
             // At the end, where it is read.
             let _ = std::io::Write::write_all(&mut output, format!("\n[{said}]\n").as_bytes());
         }
-        Ok(Ran { output, is_error: said.is_some(), failed })
+        Ok(Ran { output, exit_code: ran.ended.exit_code(), is_error: said.is_some(), failed })
     }
 
     /// Who commits, as git has it outside the wall: the user's own settings are not readable inside.

@@ -21,6 +21,7 @@ mod walk;
 pub mod wall;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Cursor};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,8 @@ impl ToolSettings {
 pub struct ToolRan {
     /// For the model, bounded.
     pub output: String,
+    /// With which code its program ended, where it ran one.
+    pub exit_code: Option<i32>,
     /// It ran, and has bad news.
     pub is_error: bool,
     /// The whole output, where it is longer.
@@ -179,22 +182,32 @@ impl ToolRunner {
             Ok(args) => self.dispatch(&call.name, args, timeout, stop),
             Err(why) => Gave::Text(Err(why)),
         };
-        let (bounded, is_error, failed) = match gave {
+        let (bounded, exit_code, is_error, failed) = match gave {
             Gave::Text(given) => {
                 let (text, is_error) = given.map_or_else(|bad| (bad, true), |good| (good, false));
-                (self.bound(&mut Cursor::new(text)), is_error, None)
+                (self.bound(&mut Cursor::new(text)), None, is_error, None)
             }
-            Gave::Program(child::Ran { mut output, is_error, failed }) => {
-                (self.bound(&mut output), is_error, failed)
+            Gave::Program(child::Ran { mut output, exit_code, is_error, failed }) => {
+                (self.bound(&mut output), exit_code, is_error, failed)
             }
         };
         match bounded {
-            Ok(Bounded { text, artifact }) => ToolRan { output: text, is_error, artifact, failed },
+            Ok(Bounded { text, artifact }) => ToolRan { output: text, exit_code, is_error, artifact, failed },
             Err(error) => {
                 let failed = Some(format!("its output could not be read: {error}"));
                 ToolRan { failed, ..ToolRan::default() }
             }
         }
+    }
+
+    /// A place for what a program prints, until [`ToolRunner::keep`] has it.
+    pub(crate) fn spool(&self) -> io::Result<File> {
+        output::unnamed(&self.settings.tmp)
+    }
+
+    /// Everything that was printed: short enough to be told, or where the whole is stored.
+    pub(crate) fn keep(&self, mut spool: File) -> io::Result<(String, Option<(Digest, u64)>)> {
+        self.bound(&mut spool).map(|Bounded { text, artifact }| (text, artifact))
     }
 
     fn bound<S: io::Read + io::Seek>(&self, whole: &mut S) -> io::Result<Bounded> {

@@ -20,7 +20,7 @@ pub const ROUTES: &[Route] = &[
         verb: Verb::Post,
         path: "/v1/traces/{id}/reviews",
         name: "reviewTrace",
-        summary: "Reviews a proposal or an intent of a trace, as a critic, with the operator's key.",
+        summary: "Reviews a proposal, an intent or a claim of a trace, as a critic, with the operator's key.",
         needs: Needs::Operate,
         query: &[],
         takes: Takes::Fields(&[

@@ -389,6 +389,7 @@ fn names_and_subjects() {
     stage.breaks(Rule::NewName, PLANNER, &proposal("p1").with("revises", json!("p1")));
     stage.breaks(Rule::NewName, EXECUTOR, &intent("i1", "low"));
     stage.breaks(Rule::NewName, EXECUTOR, &claim("c1"));
+    stage.breaks(Rule::NewName, EXECUTOR, &claim("i1"));
     stage.breaks(Rule::Subject, PLANNER, &proposal("p2").with("revises", json!("p9")));
     stage.breaks(Rule::Subject, CRITIC, &review("p9", "approved"));
     stage.breaks(Rule::Subject, CRITIC, &review("p1", "rejected"));
@@ -452,6 +453,10 @@ fn approvals() {
     stage.say(EXECUTOR, &intent("i2", "low"));
     stage.breaks(Rule::Budget, EXECUTOR, &started("i2"));
     Stage::default().planned().breaks(Rule::Fallbacks, PLANNER, &proposal("p2"));
+    let mut stage = Stage::default().planned();
+    stage.say(EXECUTOR, &intent("i1", "low")).say(PLANNER, &proposal("p2").with("revises", json!("p1")));
+    stage.breaks(Rule::ProposalApproved, EXECUTOR, &intent("i2", "low"));
+    stage.breaks(Rule::ProposalApproved, EXECUTOR, &started("i1"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ import { runOf, told, type Pending, type Run } from "./steps.js";
 /** Entries that are told before more is asked for. */
 const ENTRIES = 400;
 const APPROVED = "approved on the page";
+const NO = { proposal: "Reject", intent: "Block", claim: "Challenge" };
 
 export function Story({ model, records, onShow }: { model: TraceModel; records: readonly TraceRecord[]; onShow: (seq: number) => void }) {
   const run = useMemo(() => runOf(records), [records]);
@@ -83,7 +84,7 @@ function Review({ model, asked }: { model: TraceModel; asked: Pending }) {
   const answer = async (verdict: "approve" | "block") => {
     setBusy(true);
     const why = reason.trim() === "" ? APPROVED : reason.trim();
-    const done = `${asked.id} is ${verdict === "approve" ? "approved" : "blocked"}.`;
+    const done = `${asked.id} is ${verdict === "approve" ? "approved" : asked.what === "claim" ? "challenged" : "blocked"}.`;
     await act(client.reviewTrace(model.id, { id: asked.id, verdict, reason: why }), done);
     setBusy(false);
   };
@@ -97,7 +98,7 @@ function Review({ model, asked }: { model: TraceModel; asked: Pending }) {
         <label>Why <input maxLength={REASON_MAX} placeholder={APPROVED} value={reason} onInput={(event) => setReason(event.currentTarget.value)} /></label>
         <button type="button" class="primary" disabled={isBusy} onClick={once(() => void answer("approve"))}>Approve {oneLine(asked.id, 64)}</button>
         <button type="button" class="danger" disabled={isBusy || reason.trim() === ""} title={reason.trim() === "" ? "Say why first" : ""} onClick={once(() => void answer("block"))}>
-          {asked.what === "proposal" ? "Reject" : "Block"} {oneLine(asked.id, 64)}
+          {NO[asked.what]} {oneLine(asked.id, 64)}
         </button>
       </div>
       <p class="dim">Your answer is signed with the operator's key and stays in the ledger.</p>

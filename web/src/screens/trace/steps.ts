@@ -36,6 +36,7 @@ const OUTCOMES: { readonly [status: string]: Kind } = { pass: "good", "pass-with
 export function told({ type, payload, actor, artifacts }: TraceRecord): Told {
   const who = actor.agent;
   const is = (name: string): string => word(payload, name);
+  const noted = (): Told => ({ start: `${who} records ${type}`, kind: "dim", text: Object.keys(payload).length > 0 ? JSON.stringify(payload) : "" });
   switch (type) {
     case "session_initialized":
       return { start: `${who} begins the run, profile ${profileOf(payload)}`, below: Object.entries(teamOf(payload)).map(([part, agent]) => [part, agent] as const) };
@@ -78,6 +79,9 @@ export function told({ type, payload, actor, artifacts }: TraceRecord): Told {
       };
     case "claim_challenged":
       return { start: `${who} challenges ${is("claim_id")}`, kind: "warn", text: is("reason"), below: all("evidence", hashes(payload, "evidence")) };
+    case "note":
+      if (actor.role === "system" && is("work") !== "") return { start: "the executor is through", kind: "dim" };
+      return isLetStand(type, actor, payload) ? { start: `${who} lets ${is("claim_id")} stand`, kind: "good", text: is("rationale") } : noted();
     case "final_statement_signed":
       return {
         start: `${who} states`, text: is("verdict_text"),
@@ -105,14 +109,17 @@ export function told({ type, payload, actor, artifacts }: TraceRecord): Told {
     case "trace.closed":
       return { start: "the trace is closed", kind: "dim", text: is("reason") };
     default:
-      return { start: `${who} records ${type}`, kind: "dim", text: Object.keys(payload).length > 0 ? JSON.stringify(payload) : "" };
+      return noted();
   }
 }
 
-/** A proposal or an intent that a person is asked about. */
+/** A critic says of a claim that it challenges nothing of it. */
+const isLetStand = (type: string, actor: TraceRecord["actor"], payload: Payload): boolean => type === "note" && actor.role === "critic" && word(payload, "claim_id") !== "";
+
+/** A proposal, an intent or a claim that a person is asked about. */
 export interface Pending {
   id: string;
-  what: "proposal" | "intent";
+  what: "proposal" | "intent" | "claim";
   record: TraceRecord;
 }
 
@@ -170,6 +177,10 @@ export function runOf(records: readonly TraceRecord[]): Run {
       if (state === "executing" && type === "tool_execution_completed") state = "claiming";
     } else if (type === "claim_issued") {
       if (["executing", "claiming"].includes(state)) state = "auditing";
+      pending.delete(is("revises"));
+      pending.set(is("claim_id"), { id: is("claim_id"), what: "claim", record });
+    } else if (type === "claim_challenged" || isLetStand(type, record.actor, payload)) {
+      pending.delete(is("claim_id"));
     } else if (type === "final_statement_signed") {
       isFinal = true;
     } else if (type === "verification_run_completed") {
@@ -180,7 +191,7 @@ export function runOf(records: readonly TraceRecord[]): Run {
   }
   const hasEnded = ["completed", "failed", "aborted"].includes(state);
   // An intent of an attempt that is over is left as it is.
-  const isAsked = (asked: Pending): boolean => asked.what === "proposal" || asked.record.run === attempt;
+  const isAsked = (asked: Pending): boolean => asked.what !== "intent" || asked.record.run === attempt;
   const asked = hasEnded || isFinal || team["critic"] !== PERSON ? [] : [...pending.values()].filter(isAsked);
   return { state, profile, team, hasEnded, pending: asked };
 }

@@ -200,9 +200,18 @@ fn draft(event_type: &str, payload: Map<String, Value>, seen: Seen) -> Result<Dr
 enum Subject {
     Proposal,
     Intent,
+    Claim,
 }
 
 impl Subject {
+    fn word(self) -> &'static str {
+        match self {
+            Subject::Proposal => "a proposal",
+            Subject::Intent => "an intent",
+            Subject::Claim => "a claim",
+        }
+    }
+
     /// The type and the payload of a review of it.
     fn review(self, args: &TraceReview) -> (&'static str, Map<String, Value>) {
         let (event_type, payload) = match self {
@@ -220,6 +229,16 @@ impl Subject {
                 let payload = json!({"intent_id": args.subject, "status": status, "rationale": args.reason});
                 ("tool_intent_reviewed", payload)
             }
+            Subject::Claim if args.verdict == Verdict::Approve => {
+                // No rule asks for it, so that it is a note: whoever plays the run waits for it where a person is the critic.
+                let payload =
+                    json!({"claim_id": args.subject, "status": "unchallenged", "rationale": args.reason});
+                ("note", payload)
+            }
+            Subject::Claim => {
+                let payload = json!({"claim_id": args.subject, "reason": args.reason, "evidence": []});
+                ("claim_challenged", payload)
+            }
         };
         let Value::Object(payload) = payload else { return (event_type, Map::new()) };
         (event_type, payload)
@@ -230,8 +249,8 @@ impl Subject {
 #[derive(Debug)]
 struct Past {
     head: Seen,
-    is_proposal: bool,
-    is_intent: bool,
+    /// What it names: more than one thing where nobody looks after names.
+    subjects: Vec<Subject>,
     /// Whether the operator's key acted as executor.
     is_executor: bool,
     is_finished: bool,
@@ -251,8 +270,7 @@ impl Past {
         };
         let mut past = Past {
             head: Seen { seq: summary.seq, hash: summary.head },
-            is_proposal: false,
-            is_intent: false,
+            subjects: Vec::new(),
             is_executor: false,
             is_finished: false,
             task: None,
@@ -280,8 +298,9 @@ impl Past {
                 if fields.get(member).and_then(Value::as_str) == Some(subject))
         };
         match line.event_type {
-            "proposal_created" => self.is_proposal |= is_named("proposal_id"),
-            "tool_intent_signed" => self.is_intent |= is_named("intent_id"),
+            "proposal_created" if is_named("proposal_id") => self.add(Subject::Proposal),
+            "tool_intent_signed" if is_named("intent_id") => self.add(Subject::Intent),
+            "claim_issued" if is_named("claim_id") => self.add(Subject::Claim),
             "proposal_reviewed" if is_named("proposal_id") => self.reviewed = reviewed(line),
             "tool_intent_reviewed" if is_named("intent_id") => self.reviewed = reviewed(line),
             "session_initialized" if line.role == Role::System => {
@@ -293,6 +312,12 @@ impl Past {
             _ => {}
         }
         self.is_executor |= line.role == Role::Executor && line.sig.is_some_and(|sig| sig.key == key);
+    }
+
+    fn add(&mut self, subject: Subject) {
+        if !self.subjects.contains(&subject) {
+            self.subjects.push(subject);
+        }
     }
 
     /// That a review comes too late, and what came before it.
@@ -315,15 +340,14 @@ impl Past {
 
     fn subject(&self, trace: TraceId, name: &str) -> Result<Subject, CliError> {
         let name = shorten(name, NAME_CHARS);
-        match (self.is_proposal, self.is_intent) {
-            (true, false) => Ok(Subject::Proposal),
-            (false, true) => Ok(Subject::Intent),
-            (false, false) => {
-                let what = format!("no proposal or intent {name} in {trace}");
+        match *self.subjects {
+            [subject] => Ok(subject),
+            [] => {
+                let what = format!("no proposal, intent or claim {name} in {trace}");
                 Err(CliError::new(Code::NoSubject, what).hint(format!("baton trace show {trace}")))
             }
-            (true, true) => {
-                let what = format!("{name} names a proposal and an intent of {trace}");
+            [one, other, ..] => {
+                let what = format!("{name} names {} and {} of {trace}", one.word(), other.word());
                 Err(CliError::new(Code::Ambiguous, what).hint("baton trace append --help"))
             }
         }

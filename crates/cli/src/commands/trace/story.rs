@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use baton_core::event::NOTE;
 use baton_core::guard::{
     Answer, Claim, Execution, Intent, Outcome, Proposal, ProposalReview, RUN_BEGINS, Review, Run, State, Step,
 };
@@ -272,12 +273,30 @@ fn told_beside(line: &Line<'_>) -> Told {
         Ok(Payload::KeyRevoked { key, reason }) => (format!("{key} is revoked"), reason),
         Ok(Payload::TraceOpened { .. }) => ("the trace is opened".to_owned(), String::new()),
         Ok(Payload::TraceClosed { reason }) => ("the trace is closed".to_owned(), reason),
+        Ok(Payload::Other { fields, .. }) if is_through(line, &fields) => {
+            ("the executor is through".to_owned(), String::new())
+        }
+        Ok(Payload::Other { fields, .. }) if is_let_stand(line, &fields) => {
+            let word = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+            let start = format!("{} lets {} stand", line.agent, word("claim_id"));
+            return Told::new(start, word("rationale")).marked(Mark::Good);
+        }
         _ => {
             let payload = if line.payload == "{}" { "" } else { line.payload };
             (format!("{} records {}", line.agent, line.event_type), payload.to_owned())
         }
     };
     Told::new(start, &text).marked(Mark::Dim)
+}
+
+/// Whether Baton notes that the executor has done what was let through.
+fn is_through(line: &Line<'_>, fields: &serde_json::Map<String, serde_json::Value>) -> bool {
+    line.event_type == NOTE && line.role == Role::System && fields.contains_key("work")
+}
+
+/// Whether a critic says of a claim that it challenges nothing of it.
+fn is_let_stand(line: &Line<'_>, fields: &serde_json::Map<String, serde_json::Value>) -> bool {
+    line.event_type == NOTE && line.role == Role::Critic && fields.contains_key("claim_id")
 }
 
 /// Prints entries; a new day stands before the first of its events.

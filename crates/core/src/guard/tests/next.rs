@@ -83,5 +83,25 @@ fn a_claim_in_the_middle_of_the_work_does_not_end_the_work() {
     assert_eq!(story.run.next(IDLE), Next::Execute, "whoever made the claim is gone, and was not through");
     assert_eq!(story.run.next(THROUGH), Next::Examine(vec![id("c1")]));
     story.say(CRITIC, &challenge("c1"));
-    assert_eq!(story.run.next(IDLE), Next::Answer(id("c1")), "the claims were being examined");
+    assert_eq!(story.run.next(IDLE), Next::Execute, "a challenge does not end it either");
+    assert_eq!(story.run.next(THROUGH), Next::Answer(id("c1")));
+}
+
+#[test]
+fn what_was_done_after_a_claim_is_claimed_too() {
+    let mut story = Story::default().claimed();
+    story.say(EXECUTOR, &intent("i2", Risk::Low)).say(EXECUTOR, &started("i2"));
+    assert_eq!(story.run.next(AT_WORK), Next::Execute);
+    story.say(EXECUTOR, &completed("i2"));
+    assert_eq!(story.run.next(THROUGH), Next::Claim);
+    story.say(EXECUTOR, &claim("c2"));
+    assert_eq!(story.run.next(THROUGH), Next::Examine(vec![id("c1"), id("c2")]));
+    // What nobody would let through any more is not claimed, and a claim that rests on nothing else has no ground.
+    let is_groundless = |run: &Run| run.claim(&id("c1")).is_some_and(|claimed| run.is_groundless(claimed));
+    assert!(!is_groundless(&story.run));
+    story.say(("operator", Role::Critic), &review("p1", Review::Rejected));
+    assert!(is_groundless(&story.run));
+    assert_eq!(story.run.done().count(), 0);
+    story.say(PLANNER, &revision("p2", "p1")).say(CRITIC, &review("p2", Review::Approved));
+    assert_eq!(story.run.next(IDLE), Next::Execute);
 }

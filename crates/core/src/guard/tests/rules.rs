@@ -21,7 +21,7 @@ fn a_run_goes_through_its_states_in_their_order() {
     story.say(EXECUTOR, &claim("c1"));
     assert_eq!(story.run.state(), State::Auditing);
     // Earlier things stay possible until the final statement.
-    story.say(PLANNER, &revision("p2", "p1")).say(EXECUTOR, &intent("i2", Risk::Low));
+    story.say(EXECUTOR, &intent("i2", Risk::Low)).say(PLANNER, &revision("p2", "p1"));
     story.say(EXECUTOR, &statement(&["c1"], &[])).say(AUDITOR, &audit_started());
     let audit = story.audit(Outcome::Pass);
     story.say(AUDITOR, &audit);
@@ -221,6 +221,9 @@ fn a_name_is_given_once() {
     let mut story = Story::default().claimed();
     story.breaks(Rule::NewName, EXECUTOR, &intent("i1", Risk::Low));
     story.breaks(Rule::NewName, EXECUTOR, &claim("c1"));
+    // A name is one thing's, whatever its kind: else a person who overrides it would mean two.
+    story.breaks(Rule::NewName, EXECUTOR, &intent("p1", Risk::Low));
+    story.breaks(Rule::NewName, EXECUTOR, &claim("i1"));
     story.say(EXECUTOR, &intent("i2", Risk::Low)).say(EXECUTOR, &claim("c2"));
 }
 
@@ -228,7 +231,7 @@ fn a_name_is_given_once() {
 fn what_a_step_is_about_stands_before_it() {
     let mut story = Story::default();
     story.breaks(Rule::Subject, PLANNER, &revision("p2", "p1"));
-    story.say(PLANNER, &proposal("p1")).say(PLANNER, &revision("p2", "p1"));
+    story.say(PLANNER, &proposal("p0")).say(PLANNER, &revision("p1", "p0"));
     story.breaks(Rule::Subject, CRITIC, &review("p9", Review::Approved));
     story.say(CRITIC, &review("p1", Review::Approved));
     story.breaks(Rule::Subject, CRITIC, &review("p1", Review::Rejected));
@@ -360,6 +363,11 @@ fn nothing_is_done_for_a_proposal_that_is_not_approved() {
     // A person who is not asked as critic can let it through, and signs for it.
     story.say(PERSON, &Step::Overridden(Override { target: id("p1"), reason: "it has to be".into() }));
     story.say(EXECUTOR, &started("i1"));
+    // What has another one in its place is worked on no more, though nobody has looked at that one yet.
+    story.say(EXECUTOR, &on("p1", "i2")).say(PLANNER, &revision("p4", "p1"));
+    story.breaks(Rule::ProposalApproved, EXECUTOR, &on("p1", "i3"));
+    story.breaks(Rule::ProposalApproved, EXECUTOR, &started("i2"));
+    story.say(EXECUTOR, &completed("i1"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use agent_client_protocol::{Error as RpcError, JsonRpcResponse};
 use serde_json::json;
 
 use super::Setup;
-use super::terminals::Terminals;
+use super::terminals::{Account, Terminals};
 use crate::limits::FILE_ANSWER_BYTES_MAX;
 use crate::session::{Entry, Gave, ToolGate, Wish};
 use crate::tools::{Refused, ToolRunner};
@@ -163,34 +163,24 @@ impl Serving {
         let input = json!({"command": request.command, "args": request.args, "env": env, "cwd": request.cwd});
         let wish = || Wish { tool: "run_command".to_owned(), input, ..Wish::default() };
         self.through(responder, wish, move |serving, entry| {
-            let created = serving.create_now(request);
-            match &created {
-                Ok(made) => serving.leave_at_end(entry, &made.terminal_id.0),
-                Err(_) => serving.leave(entry, &created, |_| String::new()),
-            }
-            created
+            // What a program gave is known when it has ended.
+            let account = entry
+                .zip(serving.gate.clone())
+                .map(|(entry, gate)| -> Account { Box::new(move |gave| gate.leave(entry, &gave)) });
+            serving.create_now(request, account)
         })
     }
 
-    /// What a program gave is known when it has ended.
-    fn leave_at_end(&self, entry: Option<Entry>, id: &str) {
-        let (Some(gate), Some(entry)) = (self.gate.clone(), entry) else { return };
-        let terminal = self.terminals.as_ref().and_then(|terminals| terminals.get(id));
-        let Some(terminal) = terminal else { return gate.leave(entry, &Gave::default()) };
-        let followed = terminal.clone();
-        terminal.wait(Box::new(move |ended| {
-            let failed = ended.signal.map(|signal| format!("it was ended by {signal}"));
-            let is_error = ended.exit_code != Some(0);
-            gate.leave(entry, &Gave { output: followed.printed(), is_error, failed, whole: None });
-        }));
-    }
-
-    fn create_now(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, RpcError> {
+    fn create_now(
+        &self,
+        request: CreateTerminalRequest,
+        account: Option<Account>,
+    ) -> Result<CreateTerminalResponse, RpcError> {
         let mut words = vec![request.command];
         words.extend(request.args);
         let env = request.env.into_iter().map(|variable| (variable.name, variable.value));
         let limit = request.output_byte_limit.and_then(|limit| usize::try_from(limit).ok());
-        let made = terminals(self)?.create(words, env.collect(), request.cwd.as_deref(), limit);
+        let made = terminals(self)?.create(words, env.collect(), request.cwd.as_deref(), limit, account);
         made.map(CreateTerminalResponse::new).map_err(|why| RpcError::invalid_params().data(why))
     }
 

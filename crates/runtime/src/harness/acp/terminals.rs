@@ -1,6 +1,7 @@
 //! Programs that an agent has run by its client: each with a thread that follows it, the end of its output kept, ended with the session.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +11,14 @@ use agent_client_protocol::v1::schema::TerminalExitStatus;
 
 use crate::limits::{TERMINAL_BYTES_MAX, TERMINAL_TIME, TERMINALS_MAX};
 use crate::process::Ended;
+use crate::session::Gave;
 use crate::tools::{ToolRunner, variables};
 
 /// Is told how a program ended.
 pub(super) type Answer = Box<dyn FnOnce(TerminalExitStatus) + Send>;
+
+/// Is told how a program ended, with everything that it printed.
+pub(super) type Account = Box<dyn FnOnce(Gave) + Send>;
 
 /// The terminals of one agent.
 #[derive(Debug)]
@@ -36,6 +41,12 @@ struct State {
     waiting: Vec<Answer>,
 }
 
+/// For whoever answers for a program: all that it prints, however little of it its agent wants to see.
+struct Kept {
+    spool: io::Result<File>,
+    account: Account,
+}
+
 impl std::fmt::Debug for Terminal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Terminal").field("stop", &self.stop).finish_non_exhaustive()
@@ -47,13 +58,29 @@ impl Terminals {
         Terminals { tools, open: Mutex::default(), last: AtomicU64::new(0) }
     }
 
-    /// Starts a program and gives the name of its terminal.
+    /// Starts a program and gives the name of its terminal. `account` is told what came of it, also where it cannot be started.
     pub(super) fn create(
         &self,
         words: Vec<String>,
         env: Vec<(String, String)>,
         dir: Option<&Path>,
         limit: Option<usize>,
+        mut account: Option<Account>,
+    ) -> Result<String, String> {
+        let created = self.start(words, env, dir, limit, &mut account);
+        if let (Err(why), Some(account)) = (&created, account) {
+            account(Gave { output: why.clone(), is_error: true, ..Gave::default() });
+        }
+        created
+    }
+
+    fn start(
+        &self,
+        words: Vec<String>,
+        env: Vec<(String, String)>,
+        dir: Option<&Path>,
+        limit: Option<usize>,
+        account: &mut Option<Account>,
     ) -> Result<String, String> {
         let dir =
             self.tools.place(dir.unwrap_or(Path::new("."))).map_err(|refused| format!("cwd: {refused}"))?;
@@ -67,20 +94,26 @@ impl Terminals {
         let state = State { output, limit, is_cut: false, ended: None, waiting };
         let terminal = Arc::new(Terminal { stop: AtomicBool::new(false), state: Mutex::new(state) });
         let command = self.tools.command(words, dir, TERMINAL_TIME, &env);
-        let followed = terminal.clone();
+        let mut kept = account.take().map(|account| Kept { spool: self.tools.spool(), account });
+        let (followed, tools) = (terminal.clone(), self.tools.clone());
         let follow = move || {
-            let mut copy = Copy(&followed);
+            let mut copy = Copy { terminal: &followed, kept: kept.as_mut() };
             let ran = command.run(Some(&mut copy), &mut || followed.stop.load(Ordering::Relaxed));
-            followed.end(&match ran.map(|ran| ran.ended) {
+            if let Err(error) = &ran {
+                let _ = copy.write(format!("{error}\n").as_bytes());
+            }
+            let ended = ran.map(|ran| ran.ended);
+            // It is told of before its agent is: what the agent does next may rest on it.
+            if let Some(kept) = kept {
+                kept.tell(&tools, ended.as_ref().ok().copied());
+            }
+            followed.end(&match ended {
                 Ok(Ended::Exit(code)) => TerminalExitStatus::new().exit_code(u32::try_from(code).ok()),
                 Ok(Ended::Signal(signal)) => TerminalExitStatus::new().signal(signal.to_string()),
                 Ok(Ended::Stopped | Ended::TimedOut) => {
                     TerminalExitStatus::new().signal("SIGTERM".to_owned())
                 }
-                Err(error) => {
-                    followed.push(format!("{error}\n").as_bytes());
-                    TerminalExitStatus::new().exit_code(127)
-                }
+                Err(_) => TerminalExitStatus::new().exit_code(127),
             });
         };
         let started = std::thread::Builder::new().name("terminal".into()).spawn(follow);
@@ -125,6 +158,25 @@ impl Drop for Terminals {
     }
 }
 
+impl Kept {
+    /// Tells how the program ended; `None` where it did not begin.
+    fn tell(self, tools: &ToolRunner, ended: Option<Ended>) {
+        let unkept = |error: io::Error| format!("what it printed could not be kept: {error}");
+        let kept = self.spool.and_then(|spool| tools.keep(spool)).map_err(unkept);
+        let cut_short = match ended {
+            Some(Ended::Signal(signal)) => Some(format!("it was ended by signal {signal}")),
+            Some(Ended::Stopped | Ended::TimedOut) => Some("it was stopped".to_owned()),
+            Some(Ended::Exit(_)) | None => None,
+        };
+        let exit_code = ended.map_or(Some(127), Ended::exit_code);
+        let is_error = exit_code != Some(0);
+        (self.account)(match kept {
+            Ok((output, whole)) => Gave { output, whole, exit_code, is_error, failed: cut_short },
+            Err(why) => Gave { exit_code, is_error, failed: Some(why), ..Gave::default() },
+        });
+    }
+}
+
 impl State {
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.output.iter().copied().collect();
@@ -135,11 +187,6 @@ impl State {
 }
 
 impl Terminal {
-    /// What it printed so far.
-    pub(super) fn printed(&self) -> String {
-        lock(&self.state).text()
-    }
-
     /// Answers once it has ended.
     pub(super) fn wait(&self, answer: Answer) {
         let mut state = lock(&self.state);
@@ -174,11 +221,21 @@ impl Terminal {
 }
 
 /// Takes what a program prints.
-struct Copy<'a>(&'a Terminal);
+struct Copy<'a> {
+    terminal: &'a Terminal,
+    kept: Option<&'a mut Kept>,
+}
 
 impl Write for Copy<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.push(bytes);
+        self.terminal.push(bytes);
+        // What cannot be kept does not stop the program; whoever answers for it is told at the end.
+        if let Some(kept) = &mut self.kept
+            && let Ok(spool) = &mut kept.spool
+            && let Err(error) = spool.write_all(bytes)
+        {
+            kept.spool = Err(error);
+        }
         Ok(bytes.len())
     }
 
@@ -209,7 +266,7 @@ mod tests {
         let terminals = Terminals::new(Arc::new(ToolRunner::new(settings, None).unwrap()));
         let create = |env: &[(&str, &str)]| {
             let words = ["sh", "-c", "echo $BATON_SESSION_ID $WHAT"].map(str::to_owned).to_vec();
-            terminals.create(words, variables(env), None, None)
+            terminals.create(words, variables(env), None, None, None)
         };
         let why = create(&[("WHAT", "x"), ("BATON_SESSION_ID", "sess_2")]).unwrap_err();
         assert_eq!(why, "env[1].name: expected none of Baton's own (BATON_*), got \"BATON_SESSION_ID\"");
