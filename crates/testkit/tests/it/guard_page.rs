@@ -21,6 +21,9 @@ const ELSEWHERE: [&str; 6] = [
     include_str!("../../../cli/tests/it/append.rs"),
 ];
 
+/// Where an append has no place for what would break a rule.
+const NOBODY: &str = "nobody can ask for it";
+
 /// What seed rules ask for that hold everywhere: what it is found as, the test that has it refused and the one that forges it.
 const EVERYWHERE: [(&str, &str, &str, &str); 7] = [
     (
@@ -50,15 +53,10 @@ const EVERYWHERE: [(&str, &str, &str, &str); 7] = [
     (
         "Each event names the hash of the one before it; none is changed.",
         "CHAIN_BREAK",
-        "nobody can ask for it",
+        NOBODY,
         "chain_break_by_predecessor_or_seen",
     ),
-    (
-        "Events are numbered without a gap.",
-        "SEQUENCE_GAP",
-        "nobody can ask for it",
-        "a_removed_line_leaves_a_gap",
-    ),
+    ("Events are numbered without a gap.", "SEQUENCE_GAP", NOBODY, "a_removed_line_leaves_a_gap"),
     (
         "What an execution cites is stored before it.",
         "ARTIFACT_MISSING",
@@ -95,13 +93,13 @@ fn the_page_has_every_rule() {
     let head = ["of every trace", "found as", "refused by", "forged by"];
     table.push_str(&format!("\n| {} |\n|{}\n", head.join(" | "), " --- |".repeat(head.len())));
     for (says, code, refused, forged) in EVERYWHERE {
-        for name in [refused, forged].into_iter().filter(|name| **name != "nobody can ask for it") {
+        for name in [refused, forged].into_iter().filter(|name| *name != NOBODY) {
             let is_there = ELSEWHERE.iter().any(|tests| tests.contains(&format!("fn {name}()")));
             assert!(is_there, "there is no test {name}");
         }
         table.push_str(&format!("| {says} | [`{code}`](../errors/{code}.md) | `{refused}` | `{forged}` |\n"));
     }
-    let table = table.replace("`nobody can ask for it`", "nobody can ask for it");
+    let table = table.replace(&format!("`{NOBODY}`"), NOBODY);
     let page = fs::read_to_string(PAGE).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
