@@ -1,6 +1,6 @@
 // Health in the page: everything that makes it safe to walk away, what is wrong, and what to do about it.
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { axe, open, shot, start, tamper, test } from "./support.mjs";
 
@@ -134,6 +134,7 @@ test("an agent that fails is counted each time, and files that cannot follow the
   assert.deepEqual(await axe(page), []);
   await shot(page, "health-behind");
   rmSync(blocked);
+  mkdirSync(blocked);
   await server.api("POST", `/v1/tasks/${id}/log`, { text: "the way is free" });
   await part(page, "Store and version").getByText("0 events and files of 0 tasks behind").waitFor();
   assert.deepEqual(page.problems, []);
