@@ -50,11 +50,12 @@ fuzz: ## coverage-guided fuzzing of the parsers (SECONDS_EACH=60)
 agents: ## drive real agents (OpenCode, Qwen Code) against a model on this machine; says what it skips
 	CARGO="$(CARGO)" tools/agents
 
-dist: page python ## the optimised binary, in dist/
+dist: page python ## the optimised binary, in dist/, whose page is opened in a browser where there is one
 	@[ -e web/dist/index.html ] || { echo "there is no page to put into it: make page" >&2; exit 1; }
 	$(CARGO) build --release --locked -p baton-cli
 	mkdir -p dist && strip -o dist/baton $(TARGET)/release/baton && ls -l dist/baton
 	$(PYTHON) tools/page-in dist/baton
+	BATON_BIN=dist/baton tools/page within
 
 # The second verifier and the check of the HTTP description are Python; they get an environment of their own, made once.
 python: $(VENV)/ready

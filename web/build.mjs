@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
+const sdk = join(here, "../sdk/typescript/src");
 const dist = join(here, process.env.BATON_PAGE_DIST ?? "dist");
 const GZIP_BYTES_MAX = 90_000;
 
@@ -48,13 +49,33 @@ const pack = {
   },
 };
 
+/** The client has a method for each route. Those that nothing here calls, as `client.NAME`, are left out with their routes. */
+const trim = {
+  name: "trim",
+  setup(bundler) {
+    bundler.onLoad({ filter: /src\/(generated\/operations|client)\.ts$/ }, async ({ path }) => {
+      const sources = await Promise.all([join(here, "src"), sdk].map(textOf));
+      const called = new Set(sources.join("\n").match(/(?<=\b(?:client|this|OPERATIONS)\s*\.)\w+/g));
+      const isNeeded = (whole, name) => (called.has(name) ? whole : "");
+      const text = await readFile(path, "utf8");
+      return { loader: "ts", contents: text.replace(/^ {2}(\w+)\(.*\{\n {4}return .*\n {2}\}\n/gm, isNeeded).replace(/^ {2}(\w+): \{ id: .*\n/gm, isNeeded) };
+    });
+  },
+};
+
+/** The text of all sources in a folder but those that are generated. */
+async function textOf(dir) {
+  const names = (await readdir(dir, { recursive: true })).filter((name) => /\.tsx?$/.test(name) && !name.startsWith("generated"));
+  return (await Promise.all(names.map((name) => readFile(join(dir, name), "utf8")))).join("\n");
+}
+
 const options = {
   absWorkingDir: here,
   entryPoints: { page: "src/main.tsx" },
   entryNames: "assets/[name]-[hash]",
   outdir: dist,
   write: false,
-  alias: { "@baton/sdk": join(here, "../sdk/typescript/src/index.ts") },
+  alias: { "@baton/sdk": join(sdk, "index.ts") },
   bundle: true,
   minify: true,
   format: "esm",
@@ -63,7 +84,7 @@ const options = {
   jsxImportSource: "preact",
   legalComments: "none",
   logLevel: "warning",
-  plugins: [pack],
+  plugins: [trim, pack],
 };
 await mkdir(join(dist, "assets"), { recursive: true });
 if (process.argv.includes("--watch")) await (await context(options)).watch();

@@ -1,5 +1,7 @@
 // Health in the page: everything that makes it safe to walk away, what is wrong, and what to do about it.
 import assert from "node:assert/strict";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { axe, open, shot, start, tamper, test } from "./support.mjs";
 
 const part = (page, name) => page.getByRole("region", { name, exact: true });
@@ -13,6 +15,10 @@ test("everything is there, in light and dark, wide and narrow", async (t) => {
     const page = await open(t, server, { path: "/health", ...look });
     for (const each of ["Agents", "Ledger", "Scheduler", "Store and version", "Refused messages", "Checks"]) await page.getByRole("heading", { name: each, exact: true }).waitFor();
     await part(page, "Scheduler").getByText("hands out tasks").waitFor();
+    const store = part(page, "Store and version");
+    await store.getByText(/^synced before answers; \d+ events? not signed yet$/).waitFor();
+    await store.getByText("0 events and files of 0 tasks behind").waitFor();
+    await store.getByText(`process ${server.child.pid}, 0 sessions`).waitFor();
     await page.getByText("None was refused.").waitFor();
     assert.deepEqual(await axe(page), [], name);
     assert.equal(await isWithin(page), true, name);
@@ -102,6 +108,35 @@ test("where no agent is configured it says how one is added", async (t) => {
   await part(page, "Agents").first().getByRole("button", { name: "Copy: baton agent add --help" }).waitFor();
   assert.deepEqual(await axe(page), []);
   await shot(page, "health-no-agents");
+  assert.deepEqual(page.problems, []);
+});
+
+test("an agent that fails is counted each time, and files that cannot follow the ledger are red", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const page = await open(t, server, { path: "/health" });
+  const row = part(page, "Agents").first().getByRole("row").filter({ has: page.getByRole("rowheader", { name: "mock", exact: true }) });
+  await row.getByRole("cell", { name: "0", exact: true }).last().waitFor();
+  for (let count = 0; count < 2; count += 1) {
+    const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+    await server.api("POST", `/v1/sessions/${id}/input`, { text: "crash 3" });
+  }
+  await row.getByRole("cell", { name: /2\s*, the last / }).waitFor();
+  await page.getByRole("status", { name: "In short" }).getByText("Agent mock failed twice.").waitFor();
+  // A file lies where the folder of a status should be.
+  const blocked = join(server.dir, ".baton/tasks/blocked");
+  const { id } = await server.api("POST", "/v1/tasks", { title: "stuck", status: "ready" });
+  rmSync(blocked, { recursive: true, force: true });
+  writeFileSync(blocked, "in the way");
+  await server.api("POST", `/v1/tasks/${id}/transition`, { to: "blocked", reason: "waits" });
+  await part(page, "Store and version").getByText("files of 1 task behind").waitFor();
+  await page.getByRole("status", { name: "In short" }).getByText("The files of 1 task could not be written.").waitFor();
+  await page.getByText("Not safe to walk away").waitFor();
+  assert.deepEqual(await axe(page), []);
+  await shot(page, "health-behind");
+  rmSync(blocked);
+  mkdirSync(blocked);
+  await server.api("POST", `/v1/tasks/${id}/log`, { text: "the way is free" });
+  await part(page, "Store and version").getByText("0 events and files of 0 tasks behind").waitFor();
   assert.deepEqual(page.problems, []);
 });
 

@@ -1,6 +1,6 @@
 // The list of sessions and the screen of one, with real agents: the mock, a command that talks, and a model that calls a tool.
 import assert from "node:assert/strict";
-import { appendFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { axe, open, shot, start, test, until, WAIT_MS } from "./support.mjs";
@@ -47,7 +47,7 @@ test("a list or a session that cannot be had says why, and is there once it can"
   const page = await open(t, server, {
     path: "/sessions",
     isWaiting: false,
-    before: (page) => page.route(/\/v1\/sessions$/, async (route) => {
+    before: (page) => page.route(/\/v1\/sessions(\?|$)/, async (route) => {
       count += 1;
       await held;
       await (isBroken ? route.fulfill(problem) : route.continue());
@@ -78,6 +78,45 @@ test("a list or a session that cannot be had says why, and is there once it can"
   const other = await open(t, server, { path: `/sessions/${missing}` });
   await other.locator("main [role=alert]").getByText("A001").waitFor();
   assert.match(await other.locator("main [role=alert]").textContent(), /baton session ls/);
+});
+
+test("what happens in a session fetches that one; older ones come when they are asked for", async (t) => {
+  const OLD = 150;
+  const server = await start(t);
+  const { id: crashed } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  await server.api("POST", `/v1/sessions/${crashed}/input`, { text: "crash 3" });
+  await until("it has crashed", async () => (await server.api("GET", `/v1/sessions/${crashed}`)).terminationInfo);
+  await server.stop();
+  // What it left, many times over.
+  const dir = join(server.dir, ".baton/sessions");
+  const kept = JSON.parse(readFileSync(join(dir, crashed, "session.json"), "utf8"));
+  for (let at = 0; at < OLD; at += 1) {
+    const one = `sess_019c4180-${at.toString(16).padStart(4, "0")}-7000-8000-000000000001`;
+    mkdirSync(join(dir, one));
+    writeFileSync(join(dir, one, "session.json"), JSON.stringify({ ...kept, id: one }));
+  }
+  await server.serve();
+  const { id } = await server.api("POST", "/v1/sessions", { agent: "mock" });
+  const page = await open(t, server, { path: "/sessions" });
+  const rows = page.locator(".sessions li");
+  await page.getByText("1 running, 100 shown").waitFor();
+  await rows.first().getByText("ready").waitFor();
+  // From here on nothing is asked for but the one session that something happens in.
+  const asked = [];
+  page.on("request", (request) => { if (/\/v1\/sessions(\?|$)/.test(request.url())) asked.push(new URL(request.url()).search); });
+  await server.api("POST", `/v1/sessions/${id}/input`, { text: "permission" });
+  await rows.first().getByText("waits for you").waitFor();
+  await server.api("POST", `/v1/sessions/${id}/stop`, {});
+  await page.getByText("0 running, 100 shown").waitFor();
+  assert.ok(asked.length > 0);
+  for (const query of asked) assert.deepEqual(new URLSearchParams(query).getAll("id"), [id]);
+  assert.equal(await rows.count(), 100);
+  await page.getByRole("button", { name: "Show older" }).click();
+  await page.getByText(`0 running, ${OLD + 2} in all`).waitFor();
+  assert.equal(await rows.count(), OLD + 2);
+  assert.equal(await page.getByRole("button", { name: "Show older" }).count(), 0);
+  await page.locator(`.sessions a[href="/sessions/${crashed}"]`).getByText("agent exited with code 3").waitFor();
+  assert.deepEqual(page.problems, []);
 });
 
 test("a session streams, asks, and is answered in the page", async (t) => {

@@ -69,6 +69,13 @@ export async function start(t, { config = "", dispatch = true, prepare, env = {}
   return server;
 }
 
+/** From here on servers give the page out that is within the program: the folder in which a debug build looks for it is empty. */
+export function fromWithin() {
+  const nothing = mkdtempSync(join(tmpdir(), "baton-no-page-"));
+  process.once("exit", () => rmSync(nothing, { recursive: true, force: true }));
+  process.env["BATON_PAGE_DIR"] = nothing;
+}
+
 class Server {
   constructor(dir, { dispatch, env }) {
     /** Where it works; the data directory is `.baton` in it. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./bundle.mjs";
 
-const { commandOf, endOf, troublesOf } = await load("screens/health/trouble.ts");
+const { commandOf, endOf, journalWords, projectionWords, troublesOf } = await load("screens/health/trouble.ts");
 const now = "2026-02-09T10:00:00.000Z";
 const status = (more) => ({
   version: "1", startedAt: now, now, origin: "x", agents: [], refused: [], checks: [], store: { kind: "embedded" }, ledger: { size: 1 },
@@ -17,6 +17,25 @@ test("how often an agent failed is said in plain words", () => {
   assert.deepEqual(failed(1), [["Agent ada failed once.", undefined]]);
   assert.deepEqual(failed(2), [["Agent ada failed twice.", undefined]]);
   assert.deepEqual(failed(3), [["Agent ada failed 3 times.", undefined]]);
+});
+
+test("what an agent did wrong long ago does not trouble anybody today", () => {
+  const failed = (lastFailureAt) => texts({ agents: [{ name: "ada", harness: "acp", installed: true, sessions: 0, failures: 3, lastFailureAt }] });
+  assert.equal(failed("2026-02-08T10:00:01.000Z").length, 1);
+  assert.deepEqual(failed("2026-02-08T09:59:59.000Z"), []);
+});
+
+test("what is behind the ledger is said in words, and troubles where it does not follow", () => {
+  const journal = (more) => journalWords({ durability: "interval", unsynced: 0, unsigned: 0, ...more });
+  assert.equal(journal({ unsynced: 1, unsigned: 5 }), "1 event not synced; 5 events not signed yet");
+  // Where none is shown before it is on the disk, a zero would say nothing.
+  assert.equal(journal({ durability: "commit" }), "synced before answers; 0 events not signed yet");
+  const behind = (more) => ({ events: 0, tasks: 0, failed: 0, waitingMs: 0, ...more });
+  assert.equal(projectionWords(behind({ events: 2, tasks: 1, waitingMs: 150 })), "2 events and files of 1 task behind");
+  assert.equal(projectionWords(behind({ tasks: 3, waitingMs: 12_000 })), "0 events and files of 3 tasks behind, for 12 s");
+  const troubles = (projection) => texts({ store: { kind: "embedded", projection: behind(projection) } }).map(([text]) => text);
+  assert.deepEqual(troubles({ tasks: 3, waitingMs: 900 }), []);
+  assert.deepEqual(troubles({ tasks: 1, failed: 1 }), ["The files of 1 task could not be written."]);
 });
 
 test("a check that failed is never without a way on", () => {

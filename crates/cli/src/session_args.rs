@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_core::AgentName;
-use baton_core::ids::{HookRunId, ToolRunId};
+use baton_core::ids::{HookRunId, SessionId, ToolRunId};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -29,8 +29,13 @@ pub(crate) struct Run {
 pub(crate) enum Session {
     /// List sessions, the newest first
     ///
+    /// Shows all of them, or with --limit the newest of those. With --json `next` is
+    /// what to give --before for those that come after; how a session ended is there
+    /// without what it wrote on its standard error, which `session show` has.
+    ///
     /// Example:
     ///   baton session ls
+    ///   baton session ls --limit 20
     #[command(verbatim_doc_comment)]
     Ls(SessionLs),
     /// Show a session: its state, what it did, how it ended
@@ -122,6 +127,15 @@ pub(crate) struct SessionLs {
     /// Show those that run, and no others
     #[arg(long)]
     pub(crate) live: bool,
+    /// Show this many at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Show those that began before this one, by its whole id
+    #[arg(long, value_name = "ID")]
+    pub(crate) before: Option<SessionId>,
+    /// Show these, by their whole ids, as far as they are there
+    #[arg(long = "id", value_name = "ID", value_delimiter = ',')]
+    pub(crate) ids: Vec<SessionId>,
 }
 
 #[derive(Debug, Args)]

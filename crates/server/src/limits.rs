@@ -99,7 +99,7 @@ pub const PAGE_DEFAULT: u64 = 100;
 /// Items of a page at most.
 pub const PAGE_MAX: u64 = 1000;
 
-/// Tasks that are asked for by their ids at once: what a screen shows, and their ids fit the head of a request.
+/// Tasks or sessions that are asked for by their ids at once: what a screen shows, and their ids fit the head of a request.
 pub const IDS_MAX: usize = 200;
 
 /// For how long what the doctor said is told again: looking takes a while.
@@ -112,7 +112,7 @@ pub const LEASES_SHOWN_MAX: usize = 200;
 pub const HEARD_READ_AT_ONCE: usize = 1024;
 pub const HEARD_WAIT: Duration = Duration::from_millis(500);
 
-/// Sessions that have begun and not said yet what program they are: more do not run at once.
+/// Sessions that have begun and not ended, and attempts that nobody has judged yet: more of either are not under way at once.
 pub const HEARD_SESSIONS_MAX: usize = 10_000;
 
 /// Requests at once for which git is run.

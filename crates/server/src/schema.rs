@@ -224,7 +224,8 @@ shapes! {
         "description": "How a session ended, and why.",
         "properties": {
             "reason": {"type": "string"}, "terminated_by": {"type": "string"}, "message": {"type": "string"},
-            "exit_code": {"type": "integer"}, "stderr": {"type": "object"}, "signal": {"type": "object"},
+            "exit_code": {"type": "integer"},
+            "stderr": {"type": "object", "description": "Absent in lists."}, "signal": {"type": "object"},
             "cause": {"type": "string"}, "resets_at": {"type": "string"}, "last_tool": {"type": "string"},
             "duration_ms": {"type": "integer"}, "max_rss_bytes": {"type": "integer"}, "cpu_ms": {"type": "integer"},
         },
@@ -260,7 +261,10 @@ shapes! {
     };
     Sessions = {
         "type": "object",
-        "properties": {"sessions": {"type": "array", "items": {"$ref": "#/components/schemas/Session"}}},
+        "properties": {
+            "sessions": {"type": "array", "items": {"$ref": "#/components/schemas/Session"}},
+            "next": {"type": "string", "description": "Where the next page begins; absent on the last one."},
+        },
         "required": ["sessions"],
     };
     Record = {
@@ -346,8 +350,12 @@ shapes! {
                         },
                         "detail": {"type": "string", "description": "Why it cannot be begun, as far as can be seen."},
                         "sessions": {"type": "integer"}, "maxSessions": {"type": "integer"},
-                        "lastStartAt": {"type": "string"},
-                        "failures": {"type": "integer", "description": "Tasks whose last attempt was its, and failed."},
+                        "lastStartAt": {"type": "string", "description": "When a session of it was last begun, or it last took a task."},
+                        "failures": {
+                            "type": "integer",
+                            "description": "Its sessions that ended with an error, and its attempts at tasks that failed although their sessions did not, or that had none; of all events in `counted`.",
+                        },
+                        "lastFailureAt": {"type": "string"},
                     },
                     "required": ["name", "harness", "installed", "sessions"],
                 },
@@ -377,8 +385,26 @@ shapes! {
                 "properties": {
                     "kind": {"type": "string", "enum": ["embedded"]}, "bytes": {"type": "integer"},
                     "freeBytes": {"type": "integer"},
+                    "journal": {
+                        "type": "object",
+                        "description": "What is behind the events that were answered for: those that a power cut could take, which are none where `durability` is `commit`, and those that no signed checkpoint covers yet.",
+                        "properties": {
+                            "durability": {"type": "string", "enum": ["commit", "interval", "none"]},
+                            "unsynced": {"type": "integer"}, "unsigned": {"type": "integer"},
+                        },
+                        "required": ["durability", "unsynced", "unsigned"],
+                    },
+                    "projection": {
+                        "type": "object",
+                        "description": "What is behind the ledger: events that the board had not taken in when this was asked for, tasks whose files are to be written, since when the first of them waits, and those of them that could not be written.",
+                        "properties": {
+                            "events": {"type": "integer"}, "tasks": {"type": "integer"}, "failed": {"type": "integer"},
+                            "waitingMs": {"type": "integer"},
+                        },
+                        "required": ["events", "tasks", "failed", "waitingMs"],
+                    },
                 },
-                "required": ["kind"],
+                "required": ["kind", "projection"],
             },
             "ledger": {
                 "type": "object",
@@ -394,6 +420,12 @@ shapes! {
                     },
                 },
                 "required": ["size"],
+            },
+            "counted": {
+                "type": "object",
+                "description": "How many of the ledger's events what is said of agents and of refused messages is made of. A server that has just begun reads for half a second in each request until it has all of them.",
+                "properties": {"to": {"type": "integer"}, "of": {"type": "integer"}},
+                "required": ["to", "of"],
             },
             "refused": {
                 "type": "array",
@@ -418,7 +450,7 @@ shapes! {
                 },
             },
         },
-        "required": ["version", "startedAt", "now", "origin", "agents", "scheduler", "store", "ledger", "refused", "checks"],
+        "required": ["version", "startedAt", "now", "origin", "agents", "scheduler", "store", "ledger", "refused", "counted", "checks"],
     };
     Proof = {"type": "object", "properties": {"proof": {}}, "required": ["proof"]};
     Checkpoint = {
@@ -475,7 +507,19 @@ shapes! {
     };
     Nodes = {
         "type": "object",
-        "properties": {"nodes": {"type": "array", "items": {"type": "object"}}},
+        "properties": {
+            "nodes": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string", "description": "Which start of which machine it is."}, "pid": {"type": "integer"},
+                        "version": {"type": "string"}, "sessions": {"type": "integer"},
+                    },
+                    "required": ["id", "pid", "version", "sessions"],
+                },
+            },
+        },
         "required": ["nodes"],
     };
     JsonRpc = {"type": "object", "description": "A message of JSON-RPC 2.0."};

@@ -20,6 +20,6 @@ pub mod workspace;
 pub use journal::{FsJournal, MemoryJournal, Options};
 pub use layout::Layout;
 pub use ports::{
-    AppendError, ArtifactStore, History, Journal, OpenError, ReadError, StoredLine, TraceSummary,
+    AppendError, ArtifactStore, History, Journal, Lag, OpenError, ReadError, StoredLine, TraceSummary,
 };
 pub use workspace::{Visit, Workspace};

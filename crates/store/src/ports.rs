@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use baton_core::{Digest, EventId, TraceId};
+use baton_core::{Digest, Durability, EventId, TraceId};
 use baton_ledger::keyring::{KeyRing, LedgerIdentity};
 use baton_ledger::merkle::Frontier;
 use baton_ledger::seal::{Proposal, Receipt, Refusal};
@@ -74,6 +74,22 @@ pub trait Journal: History {
 
     /// Waits until there are more than so many events, at most for this long, and gives how many there are: those can be read. No append waits for this.
     fn wait_beyond(&self, seen: u64, time: Duration) -> u64;
+
+    /// How far what stands behind appends is behind them. `None` where there is no such thing.
+    fn lag(&self) -> Option<Lag> {
+        None
+    }
+}
+
+/// How far the disk and the signatures are behind the events of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// When events are on the disk. With [`Durability::Commit`] none is ever shown before.
+    pub durability: Durability,
+    /// Events of which nobody knows whether they would survive a power cut.
+    pub unsynced: u64,
+    /// Events that no signed checkpoint covers yet.
+    pub unsigned: u64,
 }
 
 /// Content-addressed bytes.

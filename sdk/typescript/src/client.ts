@@ -4,7 +4,7 @@ import { call, type Arguments, type CallOptions, type Connection, type Operation
 import { followLedger, followOneSession, type FollowOptions } from "./follow.js";
 import { Operations } from "./generated/operations.js";
 import type { SessionItem } from "./session.js";
-import type { FollowEventsQuery, LedgerRecord, ListTasksQuery, Task } from "./types.js";
+import type { FollowEventsQuery, LedgerRecord, ListSessionsQuery, ListTasksQuery, Session, Task } from "./types.js";
 import type { RetryPolicy } from "./wait.js";
 
 /** How to reach a server. */
@@ -55,12 +55,22 @@ export class Client extends Operations {
   }
 
   /** Every task, page after page. */
-  async *eachTask(query: Omit<ListTasksQuery, "cursor"> = {}, options: CallOptions = {}): AsyncGenerator<Task, void, undefined> {
-    let cursor: string | undefined;
-    do {
-      const page = await this.listTasks(cursor === undefined ? query : { ...query, cursor }, options);
-      yield* page.tasks;
-      cursor = page.next;
-    } while (cursor !== undefined);
+  eachTask(query: Omit<ListTasksQuery, "cursor"> = {}, options: CallOptions = {}): AsyncGenerator<Task, void, undefined> {
+    return each(async (more) => { const { tasks, next } = await this.listTasks({ ...query, ...more }, options); return [tasks, next]; });
   }
+
+  /** Every session, the newest first, page after page. */
+  eachSession(query: Omit<ListSessionsQuery, "cursor"> = {}, options: CallOptions = {}): AsyncGenerator<Session, void, undefined> {
+    return each(async (more) => { const { sessions, next } = await this.listSessions({ ...query, ...more }, options); return [sessions, next]; });
+  }
+}
+
+/** What stands on all pages. */
+async function* each<T>(page: (more: { cursor?: string }) => Promise<[T[], string | undefined]>): AsyncGenerator<T, void, undefined> {
+  let cursor: string | undefined;
+  do {
+    const [found, next] = await page(cursor === undefined ? {} : { cursor });
+    yield* found;
+    cursor = next;
+  } while (cursor !== undefined);
 }

@@ -15,6 +15,7 @@ export interface TerminationInfo extends generated.TerminationInfo {
   message?: string;
   /** Of the agent's process, where it exited. */
   exit_code?: number;
+  /** Not in lists: `getSession` has it. */
   stderr?: StderrOutput;
   /** What killed it, where something did. */
   signal?: { number: number; name: string };

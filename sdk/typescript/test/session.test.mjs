@@ -57,6 +57,11 @@ test("a session is started, prompted, and followed until it is idle", async (t) 
   assert.equal(stopped.terminationInfo?.reason, "terminated");
   const { sessions } = await client.listSessions();
   assert.deepEqual(sessions.map(({ id }) => id), [session.id]);
+  // More than a page of them: each once, the newest first.
+  const others = [(await client.startSession({ agent: "mock" })).id, (await client.startSession({ agent: "mock" })).id];
+  const all = [];
+  for await (const { id } of client.eachSession({ limit: 1 })) all.push(id);
+  assert.deepEqual(all, [...others.reverse(), session.id]);
 });
 
 test("hooks, warnings, errors and retries are in the view as the server has them", async (t) => {

@@ -3,11 +3,12 @@
 // The stream says that something happened and what it was about; how things stand is always asked of the server, so that there is one way to know it. The
 // stream begins before anything is fetched, and goes on by itself after every break: nothing that happens in between is missed.
 
-import { BatonError, Client, type LedgerRecord, type Session, type Task } from "@baton/sdk";
-import { failureOf } from "./failure.js";
+import { BatonError, Client, type LedgerRecord, type Task } from "@baton/sdk";
+import { failureOf, fetched, inWords } from "./failure.js";
 import { noteRecord, startIdentity } from "./identity.js";
 import { cardOf, COLUMNS, ENDED } from "./model.js";
-import { grown, link, now, position, sessions, sessionsLoading, tasks, tasksLoading, type Link } from "./store.js";
+import { isSessionId, taken, type Known } from "./sessions.js";
+import { grown, link, now, position, sessions, sessionsLoading, sessionsNext, tasks, tasksLoading, tell, type Link } from "./store.js";
 import { share, type Channel } from "./tabs.js";
 
 export const client = new Client();
@@ -16,7 +17,7 @@ export const client = new Client();
 const GATHER_MS = 120;
 /** And how long is waited after what could not be fetched. */
 const AGAIN_MS = 2000;
-/** Tasks that are fetched by their ids at once, and tasks of a page. */
+/** Tasks or sessions that are fetched by their ids at once, and those of a page. */
 const IDS_MAX = 100;
 const PAGE = 500;
 const FIRST_PAGE = 100;
@@ -24,13 +25,13 @@ const FIRST_PAGE = 100;
 const TASK_ID = /^TASK-\d{4}-\d{2}-\d{2}-(?:\d{3}|[a-z0-9]{4,32})$/;
 
 let dirtyTasks = new Set<string>();
-let isSessionsDirty = false;
+let dirtySessions = new Set<string>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isFlushing = false;
 
 /** What the tab that leads tells the others: how it stands to the server, and what an event is about. */
 type Word = { link: Link } | { record: Heard };
-type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { hash: string; task: string | undefined; session: boolean };
+type Heard = Pick<LedgerRecord, "pos" | "seq" | "type" | "trace"> & { hash: string; task: string | undefined; session: unknown };
 
 /** Begins, once. */
 export function startLive(): void {
@@ -86,7 +87,7 @@ async function follow(others: Channel<Word>, signal: AbortSignal): Promise<void>
         },
       });
       for await (const { pos, seq, type, task, trace, session, hash } of stream) {
-        const record: Heard = { pos, seq, type, task, trace, hash: String(hash), session: session !== undefined };
+        const record: Heard = { pos, seq, type, task, trace, hash: String(hash), session };
         take(record);
         others.say({ record });
       }
@@ -114,7 +115,7 @@ function take(record: Heard): void {
   noteRecord(record);
   // Whoever appends by hand may name anything.
   if (record.task !== undefined && TASK_ID.test(record.task)) dirtyTasks.add(record.task);
-  if (record.session || record.type.startsWith("session.")) isSessionsDirty = true;
+  if (isSessionId(record.session)) dirtySessions.add(record.session);
   if (record.trace !== undefined) noteGrowth(record.trace, record.seq);
   schedule();
 }
@@ -139,33 +140,38 @@ function schedule(wait = Math.max(GATHER_MS, 2 * fetchingMs)): void {
 async function flush(): Promise<void> {
   if (isFlushing) return schedule();
   isFlushing = true;
-  const ids = [...dirtyTasks];
-  const isSessions = isSessionsDirty;
+  const [ofTasks, ofSessions] = [dirtyTasks, dirtySessions];
   dirtyTasks = new Set();
-  isSessionsDirty = false;
+  dirtySessions = new Set();
   grown.value = new Map(growth);
   const began = performance.now();
   try {
-    for (let at = 0; at < ids.length; at += IDS_MAX) {
+    await fetchNamed(ofTasks, dirtyTasks, async (id) => {
       const asked = performance.now();
-      const page = await client.listTasks({ id: ids.slice(at, at + IDS_MAX), limit: IDS_MAX });
-      merge(page.tasks, asked);
-    }
-  } catch (error) {
-    failureOf(error);
-    // It is asked for again once there is somebody to ask; what is refused would be refused again.
-    const isRefused = error instanceof BatonError && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429;
-    if (!isRefused) ids.forEach((id) => dirtyTasks.add(id));
-    schedule(AGAIN_MS);
-  }
-  try {
-    if (isSessions && !(await loadSessions())) {
-      isSessionsDirty = true;
-      schedule(AGAIN_MS);
-    }
+      merge((await client.listTasks({ id, limit: IDS_MAX })).tasks, asked);
+    });
+    // Where the list itself could not be had, something that happens is a reason to ask for it again.
+    if (ofSessions.size > 0 && sessionsLoading.value.kind === "broken") void loadSessions();
+    await fetchNamed(ofSessions, dirtySessions, async (id) => {
+      const asked = performance.now();
+      takeSessions((await client.listSessions({ id, limit: IDS_MAX })).sessions, asked, id);
+    });
   } finally {
     isFlushing = false;
     fetchingMs = Math.min(performance.now() - began, AGAIN_MS);
+  }
+}
+
+/** Fetches what has changed by its ids. What could not be asked for is asked for again once there is somebody to ask; what is refused would be refused again. */
+async function fetchNamed(named: ReadonlySet<string>, again: Set<string>, fetchSome: (ids: string[]) => Promise<void>): Promise<void> {
+  const ids = [...named];
+  try {
+    for (let at = 0; at < ids.length; at += IDS_MAX) await fetchSome(ids.slice(at, at + IDS_MAX));
+  } catch (error) {
+    failureOf(error);
+    const isRefused = error instanceof BatonError && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429;
+    if (!isRefused) ids.forEach((id) => again.add(id));
+    schedule(AGAIN_MS);
   }
 }
 
@@ -217,19 +223,32 @@ export async function loadTasks(): Promise<void> {
   }
 }
 
-let asks = 0;
+let known: Known = { sessions: [], askedAt: new Map() };
 
-/** Whether they came. Of two answers the one counts that was asked for last. */
-export async function loadSessions(): Promise<boolean> {
-  const ask = (asks += 1);
+function takeSessions(found: Known["sessions"], at: number, named?: readonly string[]): void {
+  known = taken(known, found, at, named);
+  sessions.value = known.sessions;
+}
+
+/** Those that run, wherever they stand in the list, and the newest; older ones where somebody asks for them. */
+export async function loadSessions(): Promise<void> {
+  const asked = performance.now();
   try {
-    const found = await client.listSessions();
-    if (ask !== asks) return true;
-    sessions.value = found.sessions as Session[];
+    const [live, first] = await Promise.all([client.listSessions({ live: true, limit: PAGE }), client.listSessions({ limit: FIRST_PAGE })]);
+    takeSessions([...live.sessions, ...first.sessions], asked);
+    // Whoever has gone further goes on from there.
+    if (sessionsLoading.value.kind !== "whole") sessionsNext.value = first.next;
     sessionsLoading.value = { kind: "whole" };
-    return true;
   } catch (error) {
-    if (ask === asks) sessionsLoading.value = { kind: "broken", error: failureOf(error) };
-    return false;
+    if (sessionsLoading.value.kind !== "whole") sessionsLoading.value = { kind: "broken", error: failureOf(error) };
   }
+}
+
+/** The next page of older ones. */
+export async function loadOlderSessions(cursor: string): Promise<void> {
+  const asked = performance.now();
+  const came = await fetched(client.listSessions({ cursor, limit: FIRST_PAGE }));
+  if (came.kind === "broken") return tell("bad", inWords(came.error));
+  takeSessions(came.value.sessions, asked);
+  sessionsNext.value = came.value.next;
 }

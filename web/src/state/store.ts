@@ -29,8 +29,10 @@ export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
 export type Loading = { kind: "loading" } | { kind: "partly" } | { kind: "whole" } | { kind: "broken"; error: Failure };
 export const tasksLoading = signal<Loading>({ kind: "loading" });
 
-/** Sessions, the newest first. */
+/** Sessions, the newest first: those that run, and of the others as many as were asked for. */
 export const sessions = signal<readonly Session[]>([]);
+/** Where the older ones go on; absent where there are none. */
+export const sessionsNext = signal<string | undefined>(undefined);
 export const sessionsLoading = signal<Loading>({ kind: "loading" });
 
 /** The last position of the ledger that was heard of; and the traces that grew, with how far. */

@@ -75,6 +75,8 @@ mod http_elsewhere;
 #[cfg(test)]
 mod http_gap;
 #[cfg(test)]
+mod http_health;
+#[cfg(test)]
 mod http_mcp;
 #[cfg(test)]
 mod http_mcp_client;
@@ -88,6 +90,8 @@ mod http_remote;
 mod http_schema;
 #[cfg(test)]
 mod http_session_tokens;
+#[cfg(test)]
+mod http_sessions;
 #[cfg(test)]
 mod http_stress;
 #[cfg(test)]

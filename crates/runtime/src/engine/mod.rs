@@ -42,7 +42,7 @@ pub use evidence::{From, Submission};
 pub use opening::OperatorKey;
 pub use reconcile::Reconciled;
 pub use tick::Ticked;
-pub use together::{Granted, Wished};
+pub use together::{Granted, Lag, Wished};
 
 use crate::clock::Clock;
 use record::note_event;

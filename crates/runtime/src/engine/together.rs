@@ -66,7 +66,32 @@ impl Unwritten {
     }
 }
 
+/// How far what is made of the ledger is behind it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Events that the board has not taken in: the next one who asks it for anything does.
+    pub events: u64,
+    /// Tasks whose files are not what the ledger says, and since when the first of them waits.
+    pub tasks: usize,
+    pub waited: Duration,
+    /// Those of them whose files could not be written, which is tried again.
+    pub failed: usize,
+}
+
 impl Engine {
+    /// How far the board and the files are behind the ledger, as they are found: nothing is brought up to date for it.
+    pub fn lag(&self) -> Lag {
+        let state = self.lock();
+        let Unwritten { queue, known } = &state.unwritten;
+        let only_failed = state.behind.iter().filter(|id| !known.contains(id)).count();
+        Lag {
+            events: self.ground.journal.size().saturating_sub(state.board.pos()),
+            tasks: known.len() + only_failed,
+            waited: queue.front().map_or(Duration::ZERO, |(since, _)| since.elapsed()),
+            failed: state.behind.len(),
+        }
+    }
+
     /// Does what is wished for and gives what came of each. What was recorded is durable; its files are written by [`write_files`](Engine::write_files).
     pub fn grant_all(&self, wishes: &[Wished]) -> Vec<Granted> {
         let mut state = self.lock();

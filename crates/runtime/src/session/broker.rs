@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use baton_core::Role;
-use baton_core::ids::{AgentName, SessionId, TaskId, Token, TraceId, Uuid7};
+use baton_core::ids::{AgentName, SessionId, Token, TraceId, Uuid7};
 use baton_core::session::{ErrorSource, Hook, Rules, SessionEndedData, SessionError, ToolsBy, View};
 use baton_core::task::dispatch::Load;
 use baton_ledger::key::SecretKey;
@@ -18,6 +18,7 @@ use baton_store::{AppendError, ArtifactStore, Journal};
 
 use super::actor::{Actor, Ask, Deadlines, Handle, Signals, Start};
 use super::gate::ToolGate;
+use super::listing::Shelf;
 use super::pass::Pass;
 use super::recorder::{Bound, Recorder};
 use super::relayed::Led;
@@ -27,7 +28,7 @@ use super::transcript::Transcript;
 use crate::clock::Clock;
 use crate::harness::{AgentSpec, Drive};
 use crate::hooks::HooksError;
-use crate::limits::{GATED_PERMISSION_MS, LEFTOVERS_GRACE, LLM_SLACK, SESSIONS_LOOKED_AT};
+use crate::limits::{GATED_PERMISSION_MS, LEFTOVERS_GRACE, LLM_SLACK};
 use crate::process::end_leftovers;
 use crate::tools::{ToolRunner, ToolSettings, Walling};
 
@@ -132,6 +133,8 @@ pub struct Live {
     pub agent: AgentName,
     pub bound: Option<Bound>,
     pub cwd: PathBuf,
+    /// What was known of it when it began.
+    pub(super) begun: Arc<Snapshot>,
 }
 
 /// All sessions of one data directory.
@@ -140,6 +143,7 @@ pub struct Broker {
     setting: Setting,
     live: Mutex<Running>,
     pub(super) changed: Condvar,
+    pub(super) shelf: Shelf,
     itself: Weak<Broker>,
     /// Where the server listens, if there is one.
     pub(super) door: OnceLock<String>,
@@ -147,7 +151,7 @@ pub struct Broker {
 
 #[derive(Debug, Default)]
 pub(super) struct Running {
-    sessions: BTreeMap<SessionId, Live>,
+    pub(super) sessions: BTreeMap<SessionId, Live>,
     /// Those that are led from outside.
     pub(super) relayed: BTreeMap<SessionId, Led>,
     /// What opens the server to those for tasks.
@@ -174,6 +178,7 @@ impl Broker {
             setting,
             live: Mutex::default(),
             changed: Condvar::new(),
+            shelf: Shelf::default(),
             itself: itself.clone(),
             door: OnceLock::new(),
         })
@@ -263,6 +268,8 @@ impl Broker {
         // From here on it is one that lives: whoever comes after a crash looks at it.
         snapshot.save(&dir).map_err(io)?;
         mark_live(&self.setting.dir, id).map_err(io)?;
+        self.shelf.add(id);
+        let begun = Arc::new(snapshot.clone());
         let tools_by = match spec.drive {
             Drive::Llm { .. } => ToolsBy::Baton,
             Drive::Acp { .. } | Drive::Exec { .. } | Drive::Mock { .. } => ToolsBy::Agent,
@@ -320,7 +327,7 @@ impl Broker {
         });
         let handle = handle.inspect_err(|_| self.revoke(id)).map_err(io)?;
         unfinished.is_begun = true;
-        let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd };
+        let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd, begun };
         let mut running = self.running();
         // One that has ended already is not listed.
         if !is_over.load(Ordering::Acquire) {
@@ -370,27 +377,6 @@ impl Broker {
             }
             running = self.changed.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    /// What is known of every session that ever was, the newest first.
-    pub fn all(dir: &Path) -> Vec<Snapshot> {
-        ids_in(dir)
-            .into_iter()
-            .rev()
-            .filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok())
-            .collect()
-    }
-
-    /// The last session of an agent on a task, where Baton's end cut it short and it may be gone on with.
-    pub fn resumable(&self, task: &TaskId, agent: &AgentName) -> Option<SessionId> {
-        if !self.setting.bounds.resume {
-            return None;
-        }
-        let dir = &self.setting.dir;
-        let newest = ids_in(dir).into_iter().rev().take(SESSIONS_LOOKED_AT);
-        let mut snapshots = newest.filter_map(|id| Snapshot::load(&dir.join(id.to_string())).ok());
-        let last = snapshots.find(|snapshot| snapshot.task.as_ref() == Some(task))?;
-        (last.agent == *agent && last.can_load && last.is_cut_short).then_some(last.id)
     }
 
     fn native_id(&self, before: SessionId) -> Result<String, NotBegun> {
@@ -477,15 +463,6 @@ impl Drop for Place<'_> {
         drop(running);
         self.broker.changed.notify_all();
     }
-}
-
-/// The sessions that have something of this name in a folder, the oldest first.
-pub(super) fn ids_in(dir: &Path) -> Vec<SessionId> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut ids: Vec<SessionId> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    ids.sort_unstable();
-    ids
 }
 
 /// Where the sessions that run have an empty file each, so that whoever comes after a crash need not look at all that ever were.

@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 
 use super::actor::object;
 use super::actor::state_event;
-use super::broker::{ids_in, live_dir, tmp_of, token, unmark_live};
+use super::broker::{live_dir, tmp_of, token, unmark_live};
+use super::listing::ids_in;
 use super::recorder::{Bound, Recorder};
 use super::snapshot::Snapshot;
 use super::spawning::SESSION_VARIABLE;

@@ -45,6 +45,8 @@ pub type Stop = Arc<dyn Fn() + Send + Sync>;
 pub(super) struct Led {
     pub(super) agent: AgentName,
     state: StateKind,
+    /// What was known of it when it began.
+    begun: Arc<Snapshot>,
     feed: Arc<Feed>,
     stop: Option<Stop>,
     /// Whether somebody has asked for its end, also before anybody could be told.
@@ -88,6 +90,7 @@ impl Broker {
         let snapshot = Snapshot::new(id, agent.clone(), spec.harness(), trace, cwd.to_owned(), at);
         snapshot.save(&folder).map_err(io)?;
         mark_live(dir, id).map_err(io)?;
+        self.shelf.add(id);
         let begin = Begin {
             gate: None,
             part: None,
@@ -117,7 +120,7 @@ impl Broker {
             feed: Arc::default(),
             is_over: false,
         };
-        self.add_relayed(id, agent.clone(), relayed.feed.clone());
+        self.add_relayed(&relayed.snapshot, relayed.feed.clone());
         let fields =
             json!({"agent": agent.as_str(), "harness": spec.harness(), "cwd": cwd.display().to_string()});
         relayed.recorder.note("session.started", object(fields), clock.moment())?;
@@ -169,9 +172,18 @@ impl Broker {
         true
     }
 
-    fn add_relayed(&self, id: SessionId, agent: AgentName, feed: Arc<Feed>) {
-        let led = Led { agent, state: StateKind::Starting, feed, stop: None, is_stopping: false };
-        self.running().relayed.insert(id, led);
+    /// One that runs, as a list has it.
+    pub(super) fn relayed_row(&self, id: SessionId) -> Option<(Arc<Snapshot>, View)> {
+        let running = self.running();
+        let led = running.relayed.get(&id)?;
+        Some((led.begun.clone(), View { state: led.state, ..View::default() }))
+    }
+
+    fn add_relayed(&self, snapshot: &Snapshot, feed: Arc<Feed>) {
+        let begun = Arc::new(snapshot.clone());
+        let (agent, state) = (begun.agent.clone(), StateKind::Starting);
+        let led = Led { agent, state, begun, feed, stop: None, is_stopping: false };
+        self.running().relayed.insert(snapshot.id, led);
     }
 
     fn note_relayed(&self, id: SessionId, state: StateKind) {

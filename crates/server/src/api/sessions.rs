@@ -15,13 +15,14 @@ use crate::access::Needs;
 use crate::app::Server;
 use crate::asked::{Answer, Asked, json as answer, ok, shown, words};
 use crate::field::{Kind, may, needed};
-use crate::limits::{HEARTBEAT, OVER_BYTES_MAX, TRANSCRIPT_BYTES_MAX};
+use crate::limits::{HEARTBEAT, IDS_MAX, OVER_BYTES_MAX, PAGE_DEFAULT, TRANSCRIPT_BYTES_MAX};
 use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
 use crate::stream::sse;
 
 use super::streams::ended;
+use super::tasks::{CURSOR, LIMIT};
 
 /// Characters of a prompt, or of an answer to a question.
 const TEXT_CHARS_MAX: usize = 1 << 20;
@@ -34,9 +35,14 @@ pub const ROUTES: &[Route] = &[
         verb: Verb::Get,
         path: "/v1/sessions",
         name: "listSessions",
-        summary: "Sessions, the newest first.",
+        summary: "Sessions, the newest first, page by page. What one wrote on its standard error is with the session itself.",
         needs: Needs::LookAtAll,
-        query: &[may("live", Kind::Flag, "Only those that run.")],
+        query: &[
+            may("live", Kind::Flag, "Only those that run."),
+            may("id", Kind::List(IDS_MAX, 64), "Only this session; may stand several times."),
+            LIMIT,
+            CURSOR,
+        ],
         takes: Takes::Nothing,
         gives: Gives::Json(StatusCode::OK, Shape::Sessions),
         handler: handler!(list),
@@ -168,6 +174,17 @@ async fn list(asked: Asked) -> Answer {
     let mut words = words(&["session", "ls"]);
     if asked.query.is_set("live") {
         words.push("--live".to_owned());
+    }
+    words.push(format!("--limit={}", asked.query.number("limit").unwrap_or(PAGE_DEFAULT)));
+    if let Some(text) = asked.query.text("cursor") {
+        let before = text.parse::<SessionId>();
+        let before = before.map_err(|_| Problem::form("cursor: expected `next` of another page"))?;
+        words.push(format!("--before={before}"));
+    }
+    for text in asked.query.list("id") {
+        let id = text.parse::<SessionId>();
+        let wrong = |_| Problem::form(format!("id: expected the whole id of a session, got {text:?}"));
+        words.push(format!("--id={}", id.map_err(wrong)?));
     }
     ok(&asked.command(words, Vec::new()).await?)
 }

@@ -1,6 +1,5 @@
 //! Whether all is well: who can work, what waits, when the ledger was last verified, what was refused, and what the doctor says.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use baton_core::Timestamp;
 use baton_core::ids::AgentName;
 use baton_core::task::{Board, Status, Task};
 use baton_ledger::record::Line;
+use baton_runtime::engine::Lag;
 use baton_runtime::harness::{AgentSpec, Drive};
 use baton_runtime::process::Command;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::problem::Problem;
 use crate::routes::{Gives, Route, Takes, Verb, handler};
 use crate::schema::Shape;
 
-use super::heard::Heard;
+use super::heard::{Heard, Worked};
 use super::traces::{REPORT, report};
 
 pub const ROUTES: &[Route] = &[
@@ -98,8 +98,10 @@ async fn status(asked: Asked) -> Answer {
         .apart(move |server| {
             let engine = &server.house.engine;
             let now = engine.now();
-            let looked = engine.look(|board| (worked(board), scheduler(board)));
-            let (worked, mut scheduler) = looked.map_err(|fault| server.house.commands.explain(fault))?;
+            // Before anybody looks at the board, who brings it up to date by that.
+            let lag = engine.lag();
+            let looked = engine.look(scheduler);
+            let mut scheduler = looked.map_err(|fault| server.house.commands.explain(fault))?;
             let handed = &server.house.scheduling;
             let running = server.house.broker.load(handed.max_concurrent).running;
             scheduler["isDispatching"] = handed.is_dispatching.into();
@@ -114,14 +116,14 @@ async fn status(asked: Asked) -> Answer {
             let unread = heard.catch_up(server).err();
             let agents = server.house.broker.agents().iter().map(|(name, spec)| {
                 let sessions = running.get(name).copied().unwrap_or(0);
-                let mut shown = agent(server, name, spec, sessions, worked.get(name));
+                let mut shown = agent(server, name, spec, sessions, heard.worked(name));
                 if let Some(program) = heard.program(name) {
                     shown["program"] = program.into();
                 }
                 shown
             });
             let agents: Vec<Value> = agents.collect();
-            let refused = heard.refused();
+            let (refused, counted) = (heard.refused(), heard.counted());
             drop(heard);
             let mut ledger = ledger(server);
             if let Some(Problem { code, title, .. }) = unread {
@@ -131,29 +133,12 @@ async fn status(asked: Asked) -> Answer {
                 "v": 1, "version": env!("CARGO_PKG_VERSION"),
                 "startedAt": server.looks.started_at.to_string(), "now": now.to_string(),
                 "origin": engine.ground().journal.ledger().origin.as_str(),
-                "agents": agents, "scheduler": scheduler, "store": store(server), "ledger": ledger,
-                "refused": refused, "checks": checks(server, who),
+                "agents": agents, "scheduler": scheduler, "store": store(server, lag), "ledger": ledger,
+                "refused": refused, "counted": counted, "checks": checks(server, who),
             }))
         })
         .await?;
     ok(&object)
-}
-
-/// What the board knows of one agent's work.
-#[derive(Debug, Default)]
-struct Worked {
-    last_start: Option<Timestamp>,
-    failures: u64,
-}
-
-fn worked(board: &Board) -> BTreeMap<AgentName, Worked> {
-    let mut all: BTreeMap<AgentName, Worked> = BTreeMap::new();
-    for run in board.tasks().filter_map(|task| task.run.as_ref()) {
-        let worked = all.entry(run.agent.clone()).or_default();
-        worked.last_start = worked.last_start.max(Some(run.started_at));
-        worked.failures += u64::from(run.ended.as_ref().is_some_and(|end| end.failed));
-    }
-    all
 }
 
 fn scheduler(board: &Board) -> Value {
@@ -174,16 +159,9 @@ fn scheduler(board: &Board) -> Value {
     shown
 }
 
-fn agent(
-    server: &Server,
-    name: &AgentName,
-    spec: &AgentSpec,
-    sessions: usize,
-    worked: Option<&Worked>,
-) -> Value {
+fn agent(server: &Server, name: &AgentName, spec: &AgentSpec, sessions: usize, worked: Worked) -> Value {
     let mut shown = json!({
-        "name": name.as_str(), "harness": spec.harness(), "sessions": sessions,
-        "failures": worked.map_or(0, |worked| worked.failures),
+        "name": name.as_str(), "harness": spec.harness(), "sessions": sessions, "failures": worked.failures,
     });
     let missing = match &spec.drive {
         Drive::Acp { command } | Drive::Exec { command, .. } | Drive::Mock { command } => {
@@ -205,16 +183,27 @@ fn agent(
     if let Some(max) = spec.max_sessions {
         shown["maxSessions"] = max.into();
     }
-    if let Some(at) = worked.and_then(|worked| worked.last_start) {
+    if let Some(at) = worked.last_start {
         shown["lastStartAt"] = at.to_string().into();
+    }
+    if let Some(at) = worked.last_failure {
+        shown["lastFailureAt"] = at.to_string().into();
     }
     shown
 }
 
-/// How much the ledger takes up, and how much room is left.
-fn store(server: &Server) -> Value {
+/// How much the ledger takes up, how much room is left, and how far everything is behind what was recorded.
+fn store(server: &Server, lag: Lag) -> Value {
     let layout = &server.house.engine.ground().layout;
-    let mut shown = json!({"kind": "embedded"});
+    let mut shown = json!({"kind": "embedded", "projection": {
+        "events": lag.events, "tasks": lag.tasks, "failed": lag.failed,
+        "waitingMs": u64::try_from(lag.waited.as_millis()).unwrap_or(u64::MAX),
+    }});
+    if let Some(lag) = server.house.engine.ground().journal.lag() {
+        let durability = lag.durability.as_str();
+        shown["journal"] =
+            json!({"durability": durability, "unsynced": lag.unsynced, "unsigned": lag.unsigned});
+    }
     if let Ok(entries) = layout.events().read_dir() {
         let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|found| found.len());
         shown["bytes"] = sizes.sum::<u64>().into();

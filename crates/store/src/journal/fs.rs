@@ -27,7 +27,7 @@ use super::writer::{SegmentWriter, WriteError};
 use crate::clock;
 use crate::disk::{Disk, Mode, remove_unfinished};
 use crate::layout::Layout;
-use crate::ports::{AppendError, History as _, Journal, OpenError, TraceSummary};
+use crate::ports::{AppendError, History as _, Journal, Lag, OpenError, TraceSummary};
 
 /// How a journal writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -494,5 +494,9 @@ impl Journal for FsJournal {
 
     fn wait_beyond(&self, seen: u64, time: Duration) -> u64 {
         self.growth.wait_beyond(seen, time)
+    }
+
+    fn lag(&self) -> Option<Lag> {
+        Some(self.keeper.lag(self.size()))
     }
 }

@@ -14,6 +14,7 @@ use baton_ledger::note::{Checkpoint, Statement};
 use super::checkpoints::NoteDir;
 use super::fs::{Keeping, Options};
 use crate::disk::DiskFile;
+use crate::ports::Lag;
 
 /// How long to wait before a checkpoint that could not be kept is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ struct Inner {
 struct State {
     latest: Frontier,
     signed: u64,
+    /// Events that are known to be on the disk. What was synced by the writer itself, or before, is known where appends are synced.
+    synced: u64,
     signed_at: Instant,
     trace_closed: bool,
     /// Written and not yet synced; only where appends are not synced themselves.
@@ -54,6 +57,8 @@ impl Keeper {
         let state = State {
             latest: Frontier::default(),
             signed,
+            // What a checkpoint vouches for is durable.
+            synced: signed,
             signed_at: Instant::now(),
             trace_closed: false,
             unsynced: None,
@@ -69,8 +74,9 @@ impl Keeper {
         let mut state = self.inner.lock();
         state.latest.clone_from(tree);
         state.trace_closed |= trace_closed;
-        if self.inner.options.durability != Durability::Commit {
-            state.unsynced = segment;
+        match self.inner.options.durability {
+            Durability::Commit => state.synced = tree.size(),
+            Durability::Interval | Durability::None => state.unsynced = segment,
         }
         let is_due = self.inner.is_due(&state);
         if self.inner.options.keeping == Keeping::Inline {
@@ -117,6 +123,18 @@ impl Keeper {
     /// Number of events that the latest checkpoint covers.
     pub(crate) fn covered(&self) -> u64 {
         self.inner.lock().signed
+    }
+
+    /// How far the disk and the signatures are behind so many events. What was there before the first append was made durable when it was opened.
+    pub(crate) fn lag(&self, size: u64) -> Lag {
+        let state = self.inner.lock();
+        let durability = self.inner.options.durability;
+        let written = state.latest.size();
+        Lag {
+            durability,
+            unsynced: written.saturating_sub(state.synced),
+            unsigned: size.saturating_sub(state.signed),
+        }
     }
 
     /// Ends the thread and signs what is due; everything that is new where that has waited long.
@@ -166,6 +184,7 @@ impl Inner {
             if self.options.durability == Durability::Interval
                 && let Some(file) = state.unsynced.take()
             {
+                let size = state.latest.size();
                 drop(state);
                 let synced = file.sync();
                 state = self.lock();
@@ -173,6 +192,7 @@ impl Inner {
                     state.failed = Some(format!("sync failed: {error}"));
                     return;
                 }
+                state.synced = state.synced.max(size);
             }
             if self.due_in(&state).is_some_and(|due| due.is_zero()) {
                 state = match self.keep(state) {
@@ -208,6 +228,7 @@ impl Inner {
             return Err(error);
         }
         state.signed = state.signed.max(tree.size());
+        state.synced = state.synced.max(tree.size());
         state.signed_at = Instant::now();
         Ok(state)
     }

@@ -140,7 +140,7 @@ export abstract class Operations {
     return this.call<Document>(OPERATIONS.getDescription, { path: [] }, options);
   }
 
-  /** Sessions, the newest first. */
+  /** Sessions, the newest first, page by page. What one wrote on its standard error is with the session itself. */
   listSessions(query: ListSessionsQuery = {}, options: CallOptions = {}): Promise<Sessions> {
     return this.call<Sessions>(OPERATIONS.listSessions, { path: [], query: { ...query } }, options);
   }

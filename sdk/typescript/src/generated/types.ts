@@ -137,7 +137,14 @@ export interface Lease {
 export type Message = JsonObject;
 
 export interface Nodes {
-  nodes: JsonObject[];
+  nodes: Array<{
+    /** Which start of which machine it is. */
+    id: string;
+    pid: number;
+    sessions: number;
+    version: string;
+    [more: string]: unknown;
+  }>;
   [more: string]: unknown;
 }
 
@@ -214,10 +221,12 @@ export interface ServerStatus {
     command?: string;
     /** Why it cannot be begun, as far as can be seen. */
     detail?: string;
-    /** Tasks whose last attempt was its, and failed. */
+    /** Its sessions that ended with an error, and its attempts at tasks that failed although their sessions did not, or that had none; of all events in `counted`. */
     failures?: number;
     harness: string;
     installed: boolean;
+    lastFailureAt?: string;
+    /** When a session of it was last begun, or it last took a task. */
     lastStartAt?: string;
     maxSessions?: number;
     name: string;
@@ -237,6 +246,12 @@ export interface ServerStatus {
     status: "ok" | "warn" | "fail";
     [more: string]: unknown;
   }>;
+  /** How many of the ledger's events what is said of agents and of refused messages is made of. A server that has just begun reads for half a second in each request until it has all of them. */
+  counted: {
+    of: number;
+    to: number;
+    [more: string]: unknown;
+  };
   ledger: {
     head?: string;
     key?: string;
@@ -282,7 +297,22 @@ export interface ServerStatus {
   store: {
     bytes?: number;
     freeBytes?: number;
+    /** What is behind the events that were answered for: those that a power cut could take, which are none where `durability` is `commit`, and those that no signed checkpoint covers yet. */
+    journal?: {
+      durability: "commit" | "interval" | "none";
+      unsigned: number;
+      unsynced: number;
+      [more: string]: unknown;
+    };
     kind: "embedded";
+    /** What is behind the ledger: events that the board had not taken in when this was asked for, tasks whose files are to be written, since when the first of them waits, and those of them that could not be written. */
+    projection: {
+      events: number;
+      failed: number;
+      tasks: number;
+      waitingMs: number;
+      [more: string]: unknown;
+    };
     [more: string]: unknown;
   };
   version: string;
@@ -310,6 +340,8 @@ export interface SessionState {
 }
 
 export interface Sessions {
+  /** Where the next page begins; absent on the last one. */
+  next?: string;
   sessions: Session[];
   [more: string]: unknown;
 }
@@ -426,6 +458,7 @@ export interface TerminationInfo {
   reason: string;
   resets_at?: string;
   signal?: JsonObject;
+  /** Absent in lists. */
   stderr?: JsonObject;
   terminated_by?: string;
   [more: string]: unknown;
@@ -510,6 +543,12 @@ export interface SubmitExitSignalBody {
 export interface ListSessionsQuery {
   /** Only those that run. */
   live?: boolean;
+  /** Only this session; may stand several times. */
+  id?: string[];
+  /** How many, at most. */
+  limit?: number;
+  /** Where to go on: `next` of the page before. */
+  cursor?: string;
 }
 
 /** What `startSession` takes. */

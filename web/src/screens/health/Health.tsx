@@ -16,8 +16,8 @@ import { oneLine } from "../../state/text.js";
 import { Checks } from "../trace/Checks.js";
 import { Banner } from "../trace/Verdict.js";
 import { VERDICTS } from "../trace/words.js";
-import { answeredAt, isVerifying, load, report, status, useStatus, verify, type AgentStatus, type Status } from "./state.js";
-import { commandOf, damagesOf, endOf, kindOf, NEAR_MS, troublesOf, type Trouble } from "./trouble.js";
+import { answeredAt, isVerifying, load, machines, report, status, useStatus, verify, type AgentStatus, type Status } from "./state.js";
+import { commandOf, damagesOf, endOf, journalWords, kindOf, NEAR_MS, projectionWords, troublesOf, type Trouble } from "./trouble.js";
 
 /** An answer that is older is said to be. */
 const OLD_MS = 12_000;
@@ -42,6 +42,8 @@ export function HealthScreen() {
         {now.value - answeredAt.value > OLD_MS ? <Mark kind="warn">{`as of ${span(now.value - answeredAt.value)} ago`}</Mark> : null}
       </header>
       {looksOnly() === undefined ? null : <p class="dim">{looksOnly()}</p>}
+      {/* A server that has just begun has not read all of a long ledger. */}
+      {value.counted && value.counted.to < value.counted.of ? <Mark kind="warn">{`agents and refused messages: ${value.counted.to} of ${value.counted.of} events read`}</Mark> : null}
       <Safe troubles={[...damages, ...troublesOf(value)]} />
       <div class="health-parts">
         <Agents agents={value.agents} />
@@ -117,7 +119,7 @@ function Agent({ agent }: { agent: AgentStatus }) {
       <td>{agent.command === undefined ? <span class="dim">built in</span> : <code>{oneLine(agent.command, 120)}</code>}</td>
       <td>{agent.sessions}{agent.maxSessions === undefined ? "" : ` of ${agent.maxSessions}`}</td>
       <td><Time at={agent.lastStartAt} /></td>
-      <td>{failures === 0 ? "0" : <a href="/sessions"><Mark kind="warn">{String(failures)}</Mark></a>}</td>
+      <td>{failures === 0 ? "0" : <><a href="/sessions"><Mark kind="warn">{String(failures)}</Mark></a>{agent.lastFailureAt === undefined ? null : <span class="dim">, the last <Time at={agent.lastFailureAt} /></span>}</>}</td>
     </tr>
   );
 }
@@ -192,6 +194,9 @@ function Store({ status: { store, version, startedAt } }: { status: Status }) {
         <dt>store</dt><dd>{oneLine(store.kind, 40)}</dd>
         {store.bytes === undefined ? null : <><dt>size</dt><dd>{bytes(store.bytes)}</dd></>}
         {store.freeBytes === undefined ? null : <><dt>free</dt><dd>{bytes(store.freeBytes)}</dd></>}
+        {store.journal === undefined ? null : <><dt>journal</dt><dd>{journalWords(store.journal)}</dd></>}
+        {store.projection === undefined ? null : <><dt>projection</dt><dd>{projectionWords(store.projection)}</dd></>}
+        <dt>machines</dt><dd>{machines.value.map((machine) => <div key={machine.id}>process {machine.pid}, {plural(machine.sessions, "session")}</div>)}</dd>
         <dt>Baton</dt><dd>{oneLine(version, 40)}</dd>
         <dt>began</dt><dd><Time at={startedAt} /></dd>
       </dl>

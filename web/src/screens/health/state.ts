@@ -20,7 +20,9 @@ export interface AgentStatus {
   sessions: number;
   maxSessions?: number;
   lastStartAt?: string;
+  /** Sessions and attempts that failed, of all events that were counted. */
   failures?: number;
+  lastFailureAt?: string;
 }
 
 export interface DoctorCheck {
@@ -58,15 +60,34 @@ export interface Status {
     oldestReadyAt?: string;
     leases: Lease[];
   };
-  store: { kind: string; bytes?: number; freeBytes?: number };
+  store: {
+    kind: string;
+    bytes?: number;
+    freeBytes?: number;
+    /** Events that a power cut could take, and those that no checkpoint covers. */
+    journal?: { durability: string; unsynced: number; unsigned: number };
+    /** Events that the board had not taken in, and tasks whose files are behind. */
+    projection?: { events: number; tasks: number; failed: number; waitingMs: number };
+  };
   ledger: { size: number; root?: string; head?: string; key?: string; unread?: string; lastVerified?: { at: string; verdict: Report["verdict"]; events: number } };
   refused: { reason: string; count: number }[];
+  /** How many events what is said of agents and of refused messages is made of. */
+  counted?: { to: number; of: number };
   checks: DoctorCheck[];
+}
+
+/** A process that works on this board. */
+export interface Machine {
+  id: string;
+  pid: number;
+  version: string;
+  sessions: number;
 }
 
 const EVERY_MS = 5000;
 
 export const status = signal<Fetched<Status>>({ kind: "loading" });
+export const machines = signal<readonly Machine[]>([]);
 /** When it was last answered, and why not since. */
 export const answeredAt = signal(0);
 export const report = signal<{ report: Report; at: number } | undefined>(undefined);
@@ -77,7 +98,7 @@ let isAsking = false;
 export async function load(): Promise<void> {
   if (isAsking) return;
   isAsking = true;
-  const came = await fetched(client.getStatus() as Promise<Status>);
+  const [came, nodes] = await Promise.all([fetched(client.getStatus() as Promise<Status>), fetched(client.listNodes())]);
   isAsking = false;
   // What was shown stays while the server is away: how old it is stands beside it.
   if (came.kind === "broken" && status.peek().kind === "ready") return;
@@ -86,6 +107,7 @@ export async function load(): Promise<void> {
     if (came.value.ledger.unread !== undefined) noteDamage(WHOLE, came.value.ledger.unread);
   }
   status.value = came;
+  if (nodes.kind === "ready") machines.value = nodes.value.nodes;
 }
 
 /** Has the whole ledger verified. */

@@ -7,8 +7,8 @@ import { Broken, Empty, Loading } from "../../parts/States.js";
 import { Time } from "../../parts/Time.js";
 import { shortId } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
-import { loadSessions } from "../../state/live.js";
-import { sessions, sessionsLoading, tasks } from "../../state/store.js";
+import { loadOlderSessions, loadSessions } from "../../state/live.js";
+import { sessions, sessionsLoading, sessionsNext, tasks } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { Sign } from "./Sign.js";
 import { Start } from "./Start.js";
@@ -36,11 +36,12 @@ export function SessionsScreen() {
   ]);
   const loading = sessionsLoading.value;
   const all = inOrder(sessions.value);
+  const older = sessionsNext.value;
   return (
     <div class="screen">
       <header class="head">
         <h1>Sessions</h1>
-        {all.length > 0 ? <span class="dim">{all.filter((session) => !isOver(session)).length} running, {all.length} in all</span> : null}
+        {all.length > 0 ? <span class="dim">{all.filter((session) => !isOver(session)).length} running, {all.length} {older === undefined ? "in all" : "shown"}</span> : null}
         <span class="grows" />
         <button type="button" class="primary" onClick={() => { isStarting.value = true; }}>Start a session</button>
       </header>
@@ -51,6 +52,7 @@ export function SessionsScreen() {
       ) : null}
       {all.length > 0 ? <ul class="sessions" aria-label="Sessions">{all.slice(0, limit.value).map((session) => <Row key={session.id} session={session} />)}</ul> : null}
       {all.length > limit.value ? <button type="button" onClick={() => { limit.value += PAGE; }}>Show more ({all.length - limit.value})</button> : null}
+      {all.length <= limit.value && older !== undefined ? <button type="button" onClick={() => { limit.value += PAGE; void loadOlderSessions(older); }}>Show older</button> : null}
       {isStarting.value ? <Start onClose={() => { isStarting.value = false; }} onStarted={(id) => go(sessionPath(id))} /> : null}
     </div>
   );

@@ -2,6 +2,7 @@
 
 mod act;
 mod led;
+mod list;
 mod show;
 mod transcript;
 
@@ -22,7 +23,7 @@ use crate::ui::Ui;
 
 pub(super) fn run(ctx: &Context, ui: &mut Ui, command: Session) -> Ended {
     match command {
-        Session::Ls(args) => show::list(ctx, ui, &args),
+        Session::Ls(args) => list::run(ctx, ui, &args),
         Session::Show(args) => show::show(ctx, ui, &args),
         Session::Start(args) => act::start(ctx, ui, &args),
         Session::Send(args) => act::send(ctx, ui, &args),

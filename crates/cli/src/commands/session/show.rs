@@ -1,26 +1,23 @@
-//! `baton session ls` and `show`.
+//! `baton session show`.
 
-use baton_core::Timestamp;
 use baton_core::moment::Moment;
 use baton_core::session::{
     ErrorCode, ErrorSource, RunStatus, SessionEndedData, SessionError, SessionEvent, StateKind, View,
 };
-use baton_runtime::session::{Broker, Live, Snapshot, events};
+use baton_runtime::session::{Live, Snapshot, events};
 use baton_store::clock;
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
-use crate::commands::ending::{Stopped, ending, ending_lines};
+use crate::commands::ending::{Stopped, ending_lines};
 use crate::context::Context;
 use crate::error::Stop;
 use crate::exit::Exit;
 use crate::limits::ERRORS_SHOWN_MAX;
-use crate::session_args::{SessionLs, SessionShow};
+use crate::session_args::SessionShow;
 use crate::sessions;
 use crate::ui::Ui;
-use crate::ui::table::{Align, Table};
 use crate::ui::text::printable;
-use crate::ui::time::ago;
 
 /// What is shown of a session: as its events make it, what went wrong in it, and why it was stopped.
 pub(super) struct Seen {
@@ -57,82 +54,6 @@ impl Seen {
         let stopped = Stopped::on(&super::board(ctx), snapshot);
         Ok(Seen { view, errors, stopped, is_cut })
     }
-}
-
-pub(super) fn list(ctx: &Context, ui: &mut Ui, args: &SessionLs) -> Ended {
-    let owner = super::owner(ctx, ui)?;
-    let all = Broker::all(&sessions::dir_of(&ctx.layout()?));
-    let live = |snapshot: &Snapshot| owner.as_ref().and_then(|owner| owner.broker.get(snapshot.id));
-    // One that is led from outside has no machine; where it stands is known all the same.
-    let relayed = |snapshot: &Snapshot| owner.as_ref().and_then(|owner| owner.broker.relayed(snapshot.id));
-    let state =
-        |snapshot: &Snapshot| live(snapshot).map(|live| live.handle.state()).or_else(|| relayed(snapshot));
-    let rows: Vec<(&Snapshot, StateKind)> = all
-        .iter()
-        .map(|snapshot| (snapshot, state(snapshot)))
-        .filter(|(_, state)| !args.live || state.is_some())
-        .map(|(snapshot, state)| (snapshot, state.unwrap_or(StateKind::Stopped)))
-        .collect();
-    if ui.json {
-        let sessions: Vec<Value> = rows
-            .iter()
-            .map(|(snapshot, state)| {
-                let mut object = json!({
-                    "id": snapshot.id.to_string(),
-                    "agent": snapshot.agent.as_str(),
-                    "harness": snapshot.harness,
-                    "state": state.as_str(),
-                    "startedAt": snapshot.started_at.to_string(),
-                });
-                put(&mut object, "taskId", snapshot.task.as_ref().map(|task| task.as_str().into()));
-                put(&mut object, "endedAt", snapshot.ended_at.map(|at| at.to_string().into()));
-                let asks = live(snapshot).map(|live| live.handle.view().permissions);
-                let asks =
-                    asks.filter(|asks| !asks.is_empty()).and_then(|asks| serde_json::to_value(asks).ok());
-                put(&mut object, "pendingPermissions", asks);
-                let is_cut = owner.is_none() && snapshot.ended.is_none();
-                put(&mut object, "cutShort", (is_cut || snapshot.is_cut_short).then_some(true.into()));
-                put(&mut object, "terminationInfo", termination(snapshot));
-                object
-            })
-            .collect();
-        ui.object(&json!({"v": 1, "sessions": sessions}))?;
-        return Ok(Exit::Ok);
-    }
-    if rows.is_empty() {
-        ui.note("no sessions");
-        ui.hint("baton run \"what is to be done\" --agent mock");
-        return Ok(Exit::Ok);
-    }
-    let left = Align::Left;
-    let mut table = Table::new(&[
-        ("session", left),
-        ("agent", left),
-        ("state", left),
-        ("started", left),
-        ("task", left),
-        ("end", left),
-    ]);
-    let now: Timestamp = clock::now();
-    let board = super::board(ctx);
-    for (snapshot, state) in rows {
-        let end = match (&snapshot.ended, state) {
-            (Some(data), _) => ending(data, &Stopped::on(&board, snapshot)),
-            // Whoever owns the data directory next sees to it.
-            (None, StateKind::Stopped) if owner.is_none() => "cut short: its owner is gone".to_owned(),
-            (None, _) => String::new(),
-        };
-        table.row(vec![
-            snapshot.id.to_string(),
-            snapshot.agent.to_string(),
-            state.to_string(),
-            ago(snapshot.started_at, now),
-            snapshot.task.as_ref().map(ToString::to_string).unwrap_or_default(),
-            end,
-        ]);
-    }
-    ui.table(table)?;
-    Ok(Exit::Ok)
 }
 
 pub(super) fn show(ctx: &Context, ui: &mut Ui, args: &SessionShow) -> Ended {
@@ -187,7 +108,7 @@ fn to_json(snapshot: &Snapshot, seen: &Seen) -> Value {
     object
 }
 
-fn put(object: &mut Value, key: &str, value: Option<Value>) {
+pub(super) fn put(object: &mut Value, key: &str, value: Option<Value>) {
     if let Some(value) = value {
         object[key] = value;
     }
