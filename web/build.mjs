@@ -48,6 +48,25 @@ const pack = {
   },
 };
 
+/** Operations of the SDK that nobody calls here are left out: all of them are methods of one class, of which a bundler can leave out none. */
+const called = {
+  name: "called",
+  setup(bundler) {
+    bundler.onLoad({ filter: /sdk.typescript.src.generated.operations\.ts$/ }, async ({ path }) => {
+      const folders = [join(here, "src"), join(path, "../..")];
+      const files = (await Promise.all(folders.map((dir) => readdir(dir, { recursive: true }).then((names) => names.map((name) => join(dir, name)))))).flat();
+      const own = files.filter((file) => /\.tsx?$/.test(file) && file !== path);
+      const text = (await Promise.all(own.map((file) => readFile(file, "utf8")))).join("\n");
+      let contents = await readFile(path, "utf8");
+      for (const [, id] of contents.matchAll(/^ {2}(\w+): \{ id: /gm)) {
+        if (new RegExp(`\\.${id}\\b`).test(text)) continue;
+        contents = contents.replace(new RegExp(`^ {2}${id}: .*\n`, "m"), "").replace(new RegExp(`^ {2}${id}\\([^]*?^ {2}\\}\n`, "m"), "");
+      }
+      return { contents, loader: "ts", watchFiles: own };
+    });
+  },
+};
+
 const options = {
   absWorkingDir: here,
   entryPoints: { page: "src/main.tsx" },
@@ -59,11 +78,15 @@ const options = {
   minify: true,
   format: "esm",
   target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  jsx: "transform",
+  jsxFactory: "h",
+  jsxFragment: "Fragment",
+  inject: [join(here, "src/jsx.ts")],
+  // Where it has a word about elements, that of tsconfig.json would count.
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, useDefineForClassFields: true } },
   legalComments: "none",
   logLevel: "warning",
-  plugins: [pack],
+  plugins: [called, pack],
 };
 await mkdir(join(dist, "assets"), { recursive: true });
 if (process.argv.includes("--watch")) await (await context(options)).watch();
