@@ -2,10 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { Dialog } from "../../parts/Dialog.js";
+import { Changed, useSeen } from "../../parts/Seen.js";
 import { useActions } from "../../state/actions.js";
 import { fetched, inWords } from "../../state/failure.js";
 import { client, takeAnswer } from "../../state/live.js";
 import { REASON_MAX } from "../../state/model.js";
+import { toWhatWasSeen } from "../../state/seen.js";
 import { tasks, tell } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { close, type Open } from "./state.js";
@@ -16,6 +18,7 @@ export function ReviewDialog({ which }: { which: Extract<Open, { kind: "approve"
   const { id, kind } = which;
   const task = tasks.value.get(id);
   const { actions, again, known } = useActions(id, task?.rev);
+  const { seen, change, lookAgain } = useSeen(task);
   const [reason, setReason] = useState("");
   const [isAll, setAll] = useState(false);
   const [said, say] = useState("");
@@ -23,12 +26,12 @@ export function ReviewDialog({ which }: { which: Extract<Open, { kind: "approve"
   const action = actions.kind === "ready" ? actions.value[kind] : undefined;
   const isYes = kind === "approve";
   const submit = async () => {
-    if (isBusy || (!isYes && reason.trim() === "")) return;
+    if (isBusy || seen === undefined || change !== undefined || (!isYes && reason.trim() === "")) return;
     setBusy(true);
     const asked = await known();
     if (!asked?.[kind].allowed) return setBusy(false);
-    const options = { ifMatch: { rev: asked.rev } };
-    const came = await fetched(isYes ? client.approveTask(id, isAll ? { all: true } : {}, options) : client.rejectTask(id, { reason: reason.trim() }, options));
+    const came = await fetched(toWhatWasSeen(seen, () => client.getTask(id), (options) =>
+      (isYes ? client.approveTask(id, isAll ? { all: true } : {}, options) : client.rejectTask(id, { reason: reason.trim() }, options))));
     setBusy(false);
     if (came.kind === "ready") {
       takeAnswer(came.value);
@@ -42,6 +45,7 @@ export function ReviewDialog({ which }: { which: Extract<Open, { kind: "approve"
     <Dialog title={`${isYes ? "Approve" : "Reject"} ${oneLine(task?.title ?? id, 80)}`} onClose={() => close(which)}>
       <form onSubmit={(event) => { event.preventDefault(); void submit(); }}>
         {action && !action.allowed ? <p class="problem" role="alert">Not possible: {oneLine(action.why ?? "not now", 300)}</p> : null}
+        {change === undefined || isBusy ? null : <Changed words={change} onLook={() => { say(""); lookAgain(); }} />}
         {actions.kind === "broken" ? <p class="problem" role="alert">{inWords(actions.error)} <button type="button" onClick={again}>Try again</button></p> : null}
         {isYes && STEPWISE.includes(task?.phase ?? "") ? (
           <label class="check"><input type="checkbox" checked={isAll} onChange={(event) => setAll(event.currentTarget.checked)} /> through every phase that is left, to done</label>
@@ -53,7 +57,7 @@ export function ReviewDialog({ which }: { which: Extract<Open, { kind: "approve"
         )}
         {said ? <p class="problem" role="alert">{said}</p> : null}
         <div class="buttons">
-          <button type="submit" class="primary" autofocus={isYes} aria-disabled={action?.allowed === false}>{isYes ? "Approve" : "Reject"}</button>
+          <button type="submit" class="primary" autofocus={isYes} aria-disabled={action?.allowed === false || change !== undefined}>{isYes ? "Approve" : "Reject"}</button>
           <button type="button" onClick={() => close(which)}>Leave it</button>
         </div>
       </form>

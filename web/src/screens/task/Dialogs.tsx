@@ -4,6 +4,7 @@ import type { Task } from "@baton/sdk";
 import { useState } from "preact/hooks";
 import { Dialog } from "../../parts/Dialog.js";
 import { MoveDialog } from "../../parts/MoveDialog.js";
+import { Changed, useSeen } from "../../parts/Seen.js";
 import { REASON_MAX } from "../../state/model.js";
 import { approve, reject } from "./deeds.js";
 import type { TaskModel } from "./state.js";
@@ -29,13 +30,17 @@ export function Dialogs({ asked, ...props }: Props & { asked: Asked }) {
 }
 
 function Approve({ model, task, onClose }: Props) {
-  const say = (all: boolean) => { void approve(model, all); onClose(); };
+  const { seen, change, lookAgain } = useSeen(task);
+  const say = (all: boolean) => {
+    if (seen) void approve(model, seen, all);
+    onClose();
+  };
   return (
     <Dialog title={`Approve ${task.id}`} onClose={onClose}>
-      <p>It is in {phaseName(task.phase)}.</p>
+      {change === undefined ? <p>It is in {phaseName(task.phase)}.</p> : <Changed words={change} onLook={lookAgain} />}
       <div class="buttons">
-        <button type="button" class="primary" autofocus onClick={() => say(false)}>Approve</button>
-        {task.phase !== "READY_FOR_MERGE" ? <button type="button" onClick={() => say(true)}>Approve all phases</button> : null}
+        <button type="button" class="primary" autofocus disabled={change !== undefined} onClick={() => say(false)}>Approve</button>
+        {task.phase !== "READY_FOR_MERGE" ? <button type="button" disabled={change !== undefined} onClick={() => say(true)}>Approve all phases</button> : null}
       </div>
     </Dialog>
   );
@@ -43,10 +48,13 @@ function Approve({ model, task, onClose }: Props) {
 
 function Reject({ model, task, onClose }: Props) {
   const [reason, setReason] = useState("");
+  const { seen, change, lookAgain } = useSeen(task);
+  const isBusy = model.isBusy.value;
   const say = async (event: Event) => {
     event.preventDefault();
+    if (seen === undefined || change !== undefined || reason.trim() === "") return;
     // What was written stays where it could not be sent.
-    if (reason.trim() !== "" && await reject(model, reason.trim())) onClose();
+    if (await reject(model, seen, reason.trim())) onClose();
   };
   return (
     <Dialog title={`Reject ${task.id}`} onClose={onClose}>
@@ -54,7 +62,8 @@ function Reject({ model, task, onClose }: Props) {
         <label>Why: it is told to whoever does it again
           <textarea autofocus required maxLength={REASON_MAX} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
         </label>
-        <div class="buttons"><button type="submit" class="danger" disabled={reason.trim() === "" || model.isBusy.value}>Reject</button></div>
+        {change === undefined || isBusy ? null : <Changed words={change} onLook={lookAgain} />}
+        <div class="buttons"><button type="submit" class="danger" disabled={reason.trim() === "" || change !== undefined || isBusy}>Reject</button></div>
       </form>
     </Dialog>
   );
