@@ -60,8 +60,11 @@ function Page() {
   );
 }
 
-// A file that is let go beside a place for it does not take the place of the page.
-for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
+// What is let go beside a place for it, a file or a link, does not take the place of the page. Text may be dropped where somebody writes.
+const isField = (target: EventTarget | null): boolean => target instanceof Element && target.closest("input, textarea") !== null;
+for (const kind of ["dragover", "drop"] as const) {
+  addEventListener(kind, (event) => { if (event.dataTransfer?.types.includes("Files") || !isField(event.target)) event.preventDefault(); });
+}
 startTheme();
 startRouter();
 startKeys();
