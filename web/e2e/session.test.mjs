@@ -4,7 +4,7 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { axe, open, shot, start, test, until, WAIT_MS } from "./support.mjs";
-import { isReady, opened, say, words } from "./talker.mjs";
+import { isReady, opened, say, talking, words } from "./talker.mjs";
 
 test("the list is empty, then has what is started in it", async (t) => {
   const server = await start(t);
@@ -168,6 +168,49 @@ test("a question of an agent is answered with a text, which the agent has", asyn
   await page.locator(".turn").getByText("which <b>colour</b>?").waitFor();
   assert.match(await page.locator(".turn").last().textContent(), /which <b>colour<\/b>\?.*: the <i>blue<\/i> onea by /s);
   assert.deepEqual(page.problems, []);
+});
+
+test("the wire has what came, as it came, and each of it opens", async (t) => {
+  const server = await start(t, { prepare: talking });
+  const { page } = await opened(t, server);
+  await page.getByRole("tab", { name: "Stderr" }).click();
+  await page.getByText("is told here if the session fails").waitFor();
+  await say(page, "echo <b>hello</b>");
+  await isReady(page);
+  await page.getByRole("tab", { name: "Wire" }).click();
+  const frames = page.getByRole("list", { name: "Frames" });
+  const said = frames.locator("details").filter({ hasText: "text_delta" }).filter({ hasText: "hello" }).first();
+  await said.locator("summary").click();
+  const shown = JSON.parse(await said.locator("pre").textContent());
+  assert.equal(shown.type, "text_delta");
+  assert.match(shown.payload.text, /hello/);
+  assert.match(await frames.locator("details").first().textContent(), /^1state_changed.*"to":"starting"/);
+  assert.match(await frames.locator("details").last().textContent(), /state_changed.*"to":"ready"/, "the newest is the last");
+  assert.deepEqual(await axe(page), []);
+  await shot(page, "session-wire");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".ended").waitFor();
+  await frames.locator("details").last().getByText("ended").waitFor();
+  await page.getByRole("tab", { name: "Stderr" }).click();
+  await page.getByText("It did not fail: standard error is told here only of a session that did.").waitFor();
+
+  // Of much that comes so many are kept; what is held stays as it is meanwhile.
+  const { page: other } = await opened(t, server, { agent: "talker" });
+  await other.getByRole("tab", { name: "Wire" }).click();
+  const many = other.getByRole("list", { name: "Frames" }).locator("details");
+  await many.first().waitFor();
+  await other.getByRole("button", { name: "hold" }).click();
+  const count = await many.count();
+  await say(other, "rate 1000 500");
+  await other.getByText("line 500 of").waitFor();
+  await isReady(other);
+  assert.equal(await many.count(), count);
+  await other.getByRole("button", { name: "held" }).click();
+  await until("so many are kept", async () => (await many.count()) === 200);
+  await other.getByText(/items before these are not here any more/).waitFor();
+  await until("the end is followed", () => other.getByRole("list", { name: "Frames" }).evaluate((list) => list.scrollTop + list.clientHeight >= list.scrollHeight - 24));
+  await many.last().getByText("state_changed").waitFor();
+  assert.deepEqual([...page.problems, ...other.problems], []);
 });
 
 test("two quick clicks, or a key that is held, answer what was seen and nothing else", async (t) => {
@@ -384,7 +427,7 @@ test("it can be used in light, in dark, and on a telephone", async (t) => {
     await isReady(page);
     await say(page, "permission");
     await page.locator(".pinned").waitFor();
-    for (const tab of ["Hooks", "Facts", "Stderr", "Raw", "Tools"]) {
+    for (const tab of ["Hooks", "Facts", "Wire", "Stderr", "Raw", "Tools"]) {
       await page.getByRole("tab", { name: tab }).click();
       assert.deepEqual(await axe(page), [], `${name} ${tab}`);
     }

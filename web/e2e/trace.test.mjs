@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { axe, open, segment, shot, start, tamper, test, until } from "./support.mjs";
+import { axe, follow, open, segment, shot, start, tamper, test, until } from "./support.mjs";
 import { guardOf, isWithin, lines, row, team, trace, verdict } from "./traces.mjs";
 
 test("the list is empty, loads, breaks, and comes back", async (t) => {
@@ -228,6 +228,18 @@ test("what is dropped is verified, good or not", async (t) => {
   await drop("<img src=x onerror=alert(1)>", "hello\n");
   await verdict(page).getByText(/Failed|Cannot tell/).waitFor();
   assert.deepEqual(await axe(page), []);
+  // On the screen of one trace, and on one that cannot be shown, too: what came of it stands above the list, and the way back leads to the trace.
+  for (const path of [`/traces/${id}`, "/traces/trc_0192f0c1-2345-7abc-bdef-0123456789ab"]) {
+    await follow(page, path);
+    await page.getByRole("region", { name: "The bundle" }).waitFor({ state: "detached" });
+    await drop("good.bundle", good);
+    await page.waitForURL((url) => url.pathname === "/traces");
+    await verdict(page).getByText("Passed with warnings").waitFor();
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => url.pathname === path);
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => url.pathname === "/traces");
+  }
   // Chosen instead of dropped, and put away.
   await page.getByLabel("A bundle to verify").setInputFiles(join(server.dir, "good.bundle"));
   await verdict(page).getByText("Passed with warnings").waitFor();

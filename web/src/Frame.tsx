@@ -56,7 +56,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds.value} onClick={() => { isNeeds.value = !isNeeds.value; }}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
         </button>
-        <button type="button" class="quiet strip-search" onClick={searchTasks} aria-label="Search the tasks" title="Search the tasks (Ctrl+K)">
+        <button type="button" class="quiet strip-search" onClick={searchTasks} aria-label="Search the tasks: Ctrl+K" title="Search the tasks">
           <svg class="sign" viewBox="0 0 16 16" aria-hidden="true"><path d="M11 7a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM10 10l4 4" /></svg><kbd>Ctrl+K</kbd>
         </button>
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>

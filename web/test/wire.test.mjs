@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./bundle.mjs";
 
-const { emptyWire, withItem, laidOut, FRAMES_MAX, FRAMES_CHARS_MAX, FRAME_CHARS_MAX } = await load("screens/session/wire.ts");
+const { emptyWire, withItem, brief, laidOut, FRAMES_MAX, FRAMES_CHARS_MAX, FRAME_CHARS_MAX } = await load("screens/session/wire.ts");
 const said = (at, text) => ({ kind: "stream_event", at, event: { type: "text_delta", payload: { text } } });
 const all = (items) => items.reduce(withItem, emptyWire());
 
@@ -43,4 +43,10 @@ test("however large they are, they take so much together, and one of them is cut
 
 test("what is no event at all breaks nothing", () => {
   for (const event of [undefined, null, 7, "text", { type: 7 }]) assert.equal(all([{ kind: "stream_event", at: 1, event }]).frames[0].type, "");
+});
+
+test("a row of it says what is its own", () => {
+  const briefs = [said(1, "a"), { kind: "state_event", at: 2, event: { eventId: "evt_1", timestampMs: 3, type: "state_changed", from: "idle", to: "starting" } },
+    { kind: "gap", at: 9, resumeFrom: 8 }, { kind: "other", at: 10, name: "x", event: [1] }, { kind: "ended", at: 11 }].map((item) => brief(all([item]).frames[0]));
+  assert.deepEqual(briefs, ['{"text":"a"}', '{"from":"idle","to":"starting"}', '{"resumeFrom":8}', "[1]", "{}"]);
 });

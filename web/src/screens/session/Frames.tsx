@@ -7,7 +7,7 @@ import { bytes, plural } from "../../state/format.js";
 import { oneLine } from "../../state/text.js";
 import { memo } from "./memo.js";
 import type { SessionFile } from "./state.js";
-import { laidOut, type Frame, type Wire } from "./wire.js";
+import { brief, laidOut, type Frame, type Wire } from "./wire.js";
 
 /** So near to the end counts as there. */
 const NEAR_PX = 24;
@@ -42,7 +42,7 @@ const One = memo(({ frame }: { frame: Frame }) => {
         <summary>
           <span class="dim wire-at">{frame.at}</span>
           <code class="fold-name"><bdi>{oneLine(frame.type || frame.channel, 60)}</bdi></code>
-          <span class="fold-text dim"><bdi>{oneLine(frame.json, 160)}</bdi></span>
+          <span class="fold-text dim"><bdi>{oneLine(brief(frame), 160)}</bdi></span>
         </summary>
         {isOpen.value ? (
           <>

@@ -56,6 +56,18 @@ function frameOf(item: SessionItem, key: number): Frame {
 /** A text of its own: a part of a long one keeps the whole of it in memory. */
 const copied = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text));
 
+/** What nearly all have, and nobody looks for in a row of them. */
+const USUAL = ["schemaVersion", "eventId", "sessionId", "harness", "streamId", "timestampMs", "seq", "type"];
+
+/** What is its own of a frame, for a row. */
+export function brief({ json, cutFrom }: Frame): string {
+  if (cutFrom !== undefined) return json;
+  const whole: unknown = JSON.parse(json);
+  if (typeof whole !== "object" || whole === null || Array.isArray(whole)) return json;
+  const own = Object.entries(whole).filter(([name]) => !USUAL.includes(name));
+  return JSON.stringify(own.length === 1 && own[0]?.[0] === "payload" ? own[0][1] : Object.fromEntries(own));
+}
+
 /** What a frame holds, laid out to be read; as it came, where it is cut. */
 export function laidOut({ json, cutFrom }: Frame): string {
   return cutFrom === undefined ? JSON.stringify(JSON.parse(json), null, 2) : json;
