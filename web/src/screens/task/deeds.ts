@@ -1,9 +1,9 @@
 // What a person does to a task from this screen.
 
-import { BatonError, type CallOptions, type EditTaskBody, type Task } from "@baton/sdk";
+import { BatonError, type EditTaskBody, type Task } from "@baton/sdk";
 import { act, failureOf, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
-import { toWhatWasSeen, type Seen } from "../../state/seen.js";
+import { seenOf, toWhatWasSeen } from "../../state/seen.js";
 import { tell } from "../../state/store.js";
 import { textOf, type Draft, type TaskModel } from "./state.js";
 
@@ -17,14 +17,11 @@ async function change(model: TaskModel, work: () => Promise<unknown>, done: stri
   return isDone;
 }
 
-const judge = (model: TaskModel, seen: Seen, work: (options: CallOptions) => Promise<unknown>, done: string): Promise<boolean> =>
-  change(model, () => toWhatWasSeen(seen, () => client.getTask(model.id), work), done);
-
-export const approve = (model: TaskModel, seen: Seen, all: boolean): Promise<boolean> =>
-  judge(model, seen, (options) => client.approveTask(model.id, all ? { all } : {}, options), all ? "Approved, through every phase" : "Approved");
-
-export const reject = (model: TaskModel, seen: Seen, reason: string): Promise<boolean> =>
-  judge(model, seen, (options) => client.rejectTask(model.id, { reason }, options), "Rejected: it goes back to work");
+/** Approves what is shown, in one click; `ReviewDialog` does what is asked before. */
+export function approve(model: TaskModel, shown: Task, all: boolean): Promise<boolean> {
+  const work = () => toWhatWasSeen(seenOf(shown), () => client.getTask(model.id), (options) => client.approveTask(model.id, all ? { all } : {}, options));
+  return change(model, work, all ? "Approved, through every phase" : "Approved");
+}
 
 export const retry = (model: TaskModel): Promise<boolean> => change(model, () => client.retryTask(model.id), "It gets another chance");
 
