@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
+const sdk = join(here, "../sdk/typescript/src");
 const dist = join(here, process.env.BATON_PAGE_DIST ?? "dist");
 const GZIP_BYTES_MAX = 90_000;
 
@@ -48,24 +49,25 @@ const pack = {
   },
 };
 
-/** Operations of the SDK that nobody calls here are left out: all of them are methods of one class, of which a bundler can leave out none. */
-const called = {
-  name: "called",
+/** The client has a method for each route. Those that nothing here calls, as `client.NAME`, are left out with their routes. */
+const trim = {
+  name: "trim",
   setup(bundler) {
-    bundler.onLoad({ filter: /sdk.typescript.src.generated.operations\.ts$/ }, async ({ path }) => {
-      const folders = [join(here, "src"), join(path, "../..")];
-      const files = (await Promise.all(folders.map((dir) => readdir(dir, { recursive: true }).then((names) => names.map((name) => join(dir, name)))))).flat();
-      const own = files.filter((file) => /\.tsx?$/.test(file) && file !== path);
-      const text = (await Promise.all(own.map((file) => readFile(file, "utf8")))).join("\n");
-      let contents = await readFile(path, "utf8");
-      for (const [, id] of contents.matchAll(/^ {2}(\w+): \{ id: /gm)) {
-        if (new RegExp(`\\.${id}\\b`).test(text)) continue;
-        contents = contents.replace(new RegExp(`^ {2}${id}: .*\n`, "m"), "").replace(new RegExp(`^ {2}${id}\\([^]*?^ {2}\\}\n`, "m"), "");
-      }
-      return { contents, loader: "ts", watchFiles: own };
+    bundler.onLoad({ filter: /src\/(generated\/operations|client)\.ts$/ }, async ({ path }) => {
+      const sources = await Promise.all([join(here, "src"), sdk].map(textOf));
+      const called = new Set(sources.join("\n").match(/(?<=\b(?:client|this|OPERATIONS)\s*\.)\w+/g));
+      const isNeeded = (whole, name) => (called.has(name) ? whole : "");
+      const text = await readFile(path, "utf8");
+      return { loader: "ts", contents: text.replace(/^ {2}(\w+)\(.*\{\n {4}return .*\n {2}\}\n/gm, isNeeded).replace(/^ {2}(\w+): \{ id: .*\n/gm, isNeeded) };
     });
   },
 };
+
+/** The text of all sources in a folder but those that are generated. */
+async function textOf(dir) {
+  const names = (await readdir(dir, { recursive: true })).filter((name) => /\.tsx?$/.test(name) && !name.startsWith("generated"));
+  return (await Promise.all(names.map((name) => readFile(join(dir, name), "utf8")))).join("\n");
+}
 
 const options = {
   absWorkingDir: here,
@@ -73,7 +75,7 @@ const options = {
   entryNames: "assets/[name]-[hash]",
   outdir: dist,
   write: false,
-  alias: { "@baton/sdk": join(here, "../sdk/typescript/src/index.ts") },
+  alias: { "@baton/sdk": join(sdk, "index.ts") },
   bundle: true,
   minify: true,
   format: "esm",
@@ -86,7 +88,7 @@ const options = {
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, useDefineForClassFields: true } },
   legalComments: "none",
   logLevel: "warning",
-  plugins: [called, pack],
+  plugins: [trim, pack],
 };
 await mkdir(join(dist, "assets"), { recursive: true });
 if (process.argv.includes("--watch")) await (await context(options)).watch();
