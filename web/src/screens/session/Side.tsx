@@ -4,6 +4,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { HookRun, Session, ToolRun } from "@baton/sdk";
 import { taskPath, tracePath } from "../../router.js";
 import { Id } from "../../parts/Id.js";
+import { StderrText } from "../../parts/Stderr.js";
 import { Tabs } from "../../parts/Tabs.js";
 import { Text } from "../../parts/Text.js";
 import { Time } from "../../parts/Time.js";
@@ -122,17 +123,6 @@ function Stderr({ file }: { file: SessionFile }) {
     return <><p class="dim">{why}</p>{where}</>;
   }
   return <><StderrText stderr={info.stderr} />{where}</>;
-}
-
-export function StderrText({ stderr }: { stderr: { head: string; tail?: string; truncated: boolean; total_lines: number } }) {
-  return (
-    <div class="stderr">
-      <h4>Standard error, {stderr.total_lines} {stderr.total_lines === 1 ? "line" : "lines"}</h4>
-      <Text text={stderr.head ?? ""} />
-      {stderr.truncated ? <p class="dim">… lines are left out here …</p> : null}
-      {stderr.tail ? <Text text={stderr.tail} /> : null}
-    </div>
-  );
 }
 
 function Raw({ file }: { file: SessionFile }) {
