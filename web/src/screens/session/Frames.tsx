@@ -44,12 +44,8 @@ const One = memo(({ frame }: { frame: Frame }) => {
           <code class="fold-name"><bdi>{oneLine(frame.type || frame.channel, 60)}</bdi></code>
           <span class="fold-text dim"><bdi>{oneLine(brief(frame), 160)}</bdi></span>
         </summary>
-        {isOpen.value ? (
-          <>
-            <p class="dim">{oneLine(frame.channel, 60)} {frame.at}{frame.cutFrom === undefined ? "" : `, the first ${bytes(frame.json.length)} of ${bytes(frame.cutFrom)}`}</p>
-            <Text text={laidOut(frame)} />
-          </>
-        ) : null}
+        {isOpen.value && frame.cutFrom !== undefined ? <p class="dim">The first {bytes(frame.json.length)} of {bytes(frame.cutFrom)}.</p> : null}
+        {isOpen.value ? <Text text={laidOut(frame)} /> : null}
       </details>
     </li>
   );
