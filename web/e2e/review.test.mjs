@@ -80,6 +80,9 @@ test("on the screen of a task, too, with the key that asks first", async (t) => 
   const page = await open(t, server, { path: `/tasks/${id}` });
   await page.getByRole("button", { name: "Approve", exact: true }).waitFor();
   for (const [key, name] of [["a", "Approve"], ["x", "Reject"]]) {
+    const { rev } = await show(server, id);
+    await until("the page knows what can be done about it", async () =>
+      Number(await page.locator(".task-head").getAttribute("data-rev")) >= rev && (await page.locator(".task-buttons").getAttribute("aria-busy")) === "false");
     await page.locator("body").press(key);
     await dialog(page).getByRole("button", { name, exact: true }).waitFor();
     if (key === "x") await dialog(page).getByRole("textbox").fill("it is too slow");
@@ -89,7 +92,9 @@ test("on the screen of a task, too, with the key that asks first", async (t) => 
     await until("it cannot be pressed", () => dialog(page).getByRole("button", { name, exact: true }).isDisabled());
     await dialog(page).getByRole("button", { name: "Judge it as it is now" }).click();
     await until("it can be again", () => dialog(page).getByRole("button", { name, exact: true }).isEnabled());
-    if (key === "a") await page.keyboard.press("Escape");
+    if (key === "x") continue;
+    await page.keyboard.press("Escape");
+    await dialog(page).waitFor({ state: "detached" });
   }
   await dialog(page).getByRole("button", { name: "Reject", exact: true }).click();
   await until("it was rejected", async () => (await show(server, id)).status === "ready");
