@@ -76,6 +76,11 @@ test("a card shows what is known of its task", async (t) => {
   await cardIn(page, "review", "Tested").getByText("by bob").waitFor();
   await cardIn(page, "blocked", "Stuck").getByText("No network in the sandbox").waitFor();
   await page.getByRole("button", { name: "2 need you" }).waitFor();
+  // What it is called elsewhere is copied from the card; the tab key passes it by.
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await held.getByTitle(`${urgent}: copy`).click();
+  await until("the whole id is in the clipboard", () => page.evaluate((id) => navigator.clipboard.readText().then((text) => text === id), urgent));
+  assert.equal(new URL(page.url()).pathname, "/");
   assert.deepEqual(page.problems, []);
   await shot(page, "board-light");
 });
@@ -106,6 +111,13 @@ test("a lease drains, a beat fills it again, and what ran out is ready again wit
   const short = await make(server, "Short of breath", "--ready", "--lease-ttl", "1s", "--heartbeat-ttl", "1s");
   await server.baton(["task", "claim", short, "--agent", "ada"]);
   await cardIn(page, "ready", "Short of breath").getByText("1 failed attempt").waitFor();
+  // Whoever takes it up again is at another attempt; it rests before it can be taken.
+  const again = await make(server, "Once more", "--ready");
+  await server.baton(["task", "claim", again, "--agent", "ada", "--ttl", "1s"]);
+  await cardIn(page, "ready", "Once more").getByText("1 failed attempt").waitFor();
+  await until("it is taken again", () => server.baton(["task", "claim", again, "--agent", "bob", "--ttl", "1h"]).then(() => true, () => false), 3 * WAIT_MS);
+  await cardIn(page, "in-progress", "Once more").getByText("attempt 2", { exact: true }).waitFor();
+  await cardIn(page, "in-progress", "Once more").getByText("bob").waitFor();
 });
 
 test("Ctrl+K leads to the search from every screen, and is listed", async (t) => {

@@ -44,8 +44,15 @@ test("the demo's story is on the page that it ends with", { timeout: 240_000 }, 
   await shot(page, "demo-trace");
   assert.deepEqual(await axe(page), []);
   await page.goto(linkTo("/sessions"));
-  await page.getByRole("link", { name: /sess|mock|crash/i }).first().waitFor();
+  const crashed = page.getByRole("link", { name: /failed, crash, exit code 3/ });
+  await crashed.getByText("the agent exited with code 3").waitFor();
   await shot(page, "demo-sessions");
+  await crashed.click();
+  await until("how it ended, with its last words", async () => {
+    const ended = (await page.locator(".ended").allTextContents()).join();
+    return ["The agent's process went down by itself", "exit code 3", "last tool read_file", "mock: crash line 4 of 4"].every((part) => ended.includes(part));
+  });
+  await shot(page, "demo-crash");
   await page.goto(linkTo("/health"));
   await page.getByText(/Ledger/i).first().waitFor();
   await shot(page, "demo-health");

@@ -47,6 +47,26 @@ test("tasks that are not as they should be are on the board all the same, and no
   assert.deepEqual([...page.problems, ...narrow.problems], []);
 });
 
+test("a card that cannot be drawn says so in its place, and is drawn once its task is as it should be", async (t) => {
+  const server = await start(t, { dispatch: false });
+  const stuck = await make(server, "Stuck", "--ready");
+  await make(server, "An ordinary one", "--ready");
+  await server.baton(["task", "move", stuck, "blocked", "--reason", "which colour?"]);
+  let isOdd = true;
+  const noRun = (body) => ({ ...body, tasks: body.tasks.map((task) => (task.title === "Stuck" ? { ...task, card: { run: null } } : task)) });
+  const page = await open(t, server, { before: changed("**/v1/tasks?*", noRun, () => isOdd) });
+  const place = page.locator('.column[data-status="blocked"]');
+  await place.getByText("This card cannot be shown").waitFor();
+  await place.getByRole("link", { name: stuck }).waitFor();
+  await card(page, "ready", "An ordinary one").waitFor();
+  assert.deepEqual(await axe(page), []);
+  isOdd = false;
+  await server.baton(["task", "log", stuck, "somebody mended it"]);
+  await card(page, "blocked", "Stuck").waitFor();
+  assert.equal(await page.getByText("This card cannot be shown").count(), 0);
+  assert.deepEqual(page.problems, []);
+});
+
 test("a screen that cannot be drawn says so, keeps the frame alive, and is tried again", async (t) => {
   const server = await start(t, { dispatch: false });
   const stuck = await make(server, "Stuck", "--ready");

@@ -13,6 +13,7 @@ test("a server that is killed in the middle of what is said: each line is there 
   // So many as the page keeps, however long it takes until the server is killed.
   await say(page, "rate 2000 12000 stay");
   await page.getByText("line 3000 of what").waitFor();
+  await page.evaluate(() => { globalThis.sameDocument = true; });
   await server.kill();
   await page.locator(".session-head").getByText("not connected").waitFor();
   const before = await words(page);
@@ -26,6 +27,7 @@ test("a server that is killed in the middle of what is said: each line is there 
   const lines = linesOf(after);
   assert.deepEqual(lines, Array.from(lines, (_, at) => lines[0] + at), "each once, in its order");
   assert.equal(await page.locator(".turn").count(), 1);
+  assert.equal(await page.evaluate(() => globalThis.sameDocument), true, "without a reload");
   assert.deepEqual(page.problems, []);
 });
 
@@ -36,6 +38,7 @@ test("what was said while the page was cut off, before the server was killed, is
   const page = await open(t, { linkTo: (path) => server.linkTo(path).replace(server.url, proxy.url) }, { path: `/sessions/${id}` });
   await say(page, "rate 2000 100000");
   await page.getByText("line 500 of what").waitFor();
+  await page.evaluate(() => { globalThis.sameDocument = true; });
   proxy.goDown();
   await page.locator(".session-head").getByText("not connected").waitFor();
   const seen = linesOf(await words(page)).at(-1);
@@ -50,6 +53,7 @@ test("what was said while the page was cut off, before the server was killed, is
   const lines = linesOf(await words(page));
   assert.deepEqual(lines, Array.from(lines, (_, at) => lines[0] + at), "each once, in its order");
   assert.equal(await page.locator(".turn").count(), 1);
+  assert.equal(await page.evaluate(() => globalThis.sameDocument), true, "without a reload");
 });
 
 test("whoever comes after much was said sees the end of it, and that there was more", async (t) => {

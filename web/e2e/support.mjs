@@ -232,6 +232,18 @@ export async function axe(page) {
     .map((violation) => `${violation.id}: ${violation.help}: ${violation.nodes.slice(0, 5).map((node) => `${node.target.join(" ")} (${node.any[0]?.message ?? node.all[0]?.message ?? ""})`).join("; ")}`);
 }
 
+/** Leads to a place of the page as one of its own links does: without a reload. */
+export async function follow(page, path) {
+  await page.evaluate((to) => {
+    const link = document.createElement("a");
+    link.href = to;
+    document.body.append(link);
+    link.click();
+    link.remove();
+  }, path);
+  await page.waitForURL((url) => url.pathname + url.search === path);
+}
+
 /** Keeps a picture of the page, to be looked at: target/page-shots/NAME.png. */
 export async function shot(page, name) {
   const dir = join(target, "page-shots");

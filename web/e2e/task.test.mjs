@@ -370,11 +370,12 @@ test("hostile Markdown is text: nothing of it runs, and nothing is fetched from 
   assert.match(text, /\\u202egnp\.exe\\u202c/);
   assert.match(text, /\[image: picture\]/);
   // An address that stands in the text may be a link to it; none leads anywhere else than it says, and none does anything.
-  const links = await page.locator(".markdown a").evaluateAll((all) => all.map(({ href, innerText, target, rel }) => ({ href, innerText, target, rel })));
+  const links = await page.locator(".markdown a").evaluateAll((all) => all.map(({ href, innerText, target, rel, title }) => ({ href, innerText, target, rel, title })));
   assert.ok(links.some((one) => one.href === "https://example.org/x" && one.innerText === "good"));
   assert.ok(links.some((one) => one.href === "https://example.org/auto"));
-  for (const { href, innerText, target, rel } of links) {
+  for (const { href, innerText, target, rel, title } of links) {
     assert.match(href, /^https:\/\//);
+    assert.equal(title, href, "where it leads is told before it is followed");
     assert.ok(innerText === "good" || innerText === href, `${innerText} leads to ${href}`);
     assert.equal(target, "_blank");
     assert.match(rel, /noopener/);

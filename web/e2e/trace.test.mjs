@@ -1,22 +1,10 @@
-// Traces in the page: the list, a chain that holds and one that does not, bundles, a guarded run that a person reviews, and very long ones.
+// Traces in the page: the list, a chain that holds and one that does not, bundles, and very long ones.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { axe, binary, open, segment, shot, start, tamper, test, until } from "./support.mjs";
-
-const lines = (count, payload = (n) => ({ n })) => Array.from({ length: count }, (_, n) => JSON.stringify({ type: "note", payload: payload(n) })).join("\n");
-
-/** A trace with so many notes. */
-async function trace(server, count, payload) {
-  const { trace: id } = await server.json(["trace", "new", "--title", "what was noted"]);
-  await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(count, payload) });
-  return id;
-}
-
-const row = (page, seq) => page.locator(`.record[data-seq="${seq}"]`);
-const verdict = (page) => page.getByRole("status", { name: "Verdict" });
-const isWithin = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector("main").scrollWidth <= document.querySelector("main").clientWidth);
+import { axe, follow, open, segment, shot, start, tamper, test, until } from "./support.mjs";
+import { guardOf, isWithin, lines, row, team, trace, verdict } from "./traces.mjs";
 
 test("the list is empty, loads, breaks, and comes back", async (t) => {
   const server = await start(t, { dispatch: false });
@@ -95,8 +83,15 @@ test("a good trace passes, is proven in the page, and grows", async (t) => {
   // What it takes elsewhere.
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download the bundle" }).click()]);
   assert.match(readFileSync(await download.path(), "utf8"), /^\{"bundle":1,/);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await page.evaluate(() => navigator.clipboard.writeText("something else"));
   await page.keyboard.press("y");
-  await page.getByRole("log").getByText(`baton verify ${id}`).waitFor();
+  await page.getByRole("log").getByText(`baton verify ${id} is in the clipboard`).waitFor();
+  assert.equal(await copied(), `baton verify ${id}`);
+  assert.match(await server.baton((await copied()).split(" ").slice(1)), /verdict +pass/, "it is a command that does it");
+  await pane.getByRole("button", { name: "Copy", exact: true }).click();
+  await until("the bytes are in the clipboard", async () => (await copied()) === stored);
   await page.getByRole("tab", { name: "Checks" }).click();
   await page.getByText("EVENT_HASH").waitFor();
   assert.deepEqual(page.problems, []);
@@ -109,6 +104,7 @@ test("a server that is killed under an open trace: every record is there once, a
   const seqs = () => page.locator(".record").evaluateAll((rows) => rows.map((row) => Number(row.dataset.seq)).sort((a, b) => a - b));
   const upTo = (count) => until(`records 1 to ${count}, each once`, async () => JSON.stringify(await seqs()) === JSON.stringify(Array.from({ length: count }, (_, at) => at + 1)));
   await upTo(6);
+  await page.evaluate(() => { globalThis.sameDocument = true; });
   await server.kill();
   await page.locator(".link.is-bad").waitFor();
   await server.baton(["trace", "append", id, "--agent", "me"], { input: lines(3) });
@@ -130,6 +126,7 @@ test("a server that is killed under an open trace: every record is there once, a
   await upTo(size);
   await grow();
   await upTo(size + 1);
+  assert.equal(await page.evaluate(() => globalThis.sameDocument), true, "without a reload");
   assert.deepEqual(page.problems, []);
 });
 
@@ -231,70 +228,24 @@ test("what is dropped is verified, good or not", async (t) => {
   await drop("<img src=x onerror=alert(1)>", "hello\n");
   await verdict(page).getByText(/Failed|Cannot tell/).waitFor();
   assert.deepEqual(await axe(page), []);
+  // On the screen of one trace, and on one that cannot be shown, too: what came of it stands above the list, and the way back leads to the trace.
+  for (const path of [`/traces/${id}`, "/traces/trc_0192f0c1-2345-7abc-bdef-0123456789ab"]) {
+    await follow(page, path);
+    await page.getByRole("region", { name: "The bundle" }).waitFor({ state: "detached" });
+    await drop("good.bundle", good);
+    await page.waitForURL((url) => url.pathname === "/traces");
+    await verdict(page).getByText("Passed with warnings").waitFor();
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => url.pathname === path);
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => url.pathname === "/traces");
+  }
   // Chosen instead of dropped, and put away.
   await page.getByLabel("A bundle to verify").setInputFiles(join(server.dir, "good.bundle"));
   await verdict(page).getByText("Passed with warnings").waitFor();
   await page.getByRole("button", { name: "Put the bundle away" }).click();
   assert.equal(await verdict(page).count(), 0);
   assert.deepEqual(page.problems, []);
-});
-
-const team = (critic, more = "") => `${["ada", "bob", "cleo", "dora"].map((name) => `[agents.${name}]\nharness = "acp"\ncommand = [${JSON.stringify(binary)}, "mock-agent"]\n${name === "bob" ? "fs = true\nterminal = true\n" : ""}`).join("")}
-[team]\nplanner = "ada"\nexecutor = "bob"\n${critic ? 'critic = "cleo"\n' : ""}auditor = "dora"\n${more}`;
-
-const guardOf = (server, task) => until("the run begins", async () => (await server.json(["trace", "show", task])).events?.find((event) => event.type === "task.guard_opened")?.payload.trace);
-
-test("a guarded run is told as a story, and a person reviews it in the page", async (t) => {
-  const server = await start(t, { config: team(false, '[policy]\nprofile = "strict"\n') });
-  const { id: task } = await server.json(["task", "new", "edit good.txt complete done", "--guarded", "--ready"]);
-  const { traceId } = await server.api("GET", `/v1/tasks/${task}`);
-  const run = await guardOf(server, traceId);
-  const page = await open(t, server, { path: `/traces/${run}` });
-  // The story is what is shown first, with what waits.
-  const proposal = page.getByRole("region", { name: "Review of p1" });
-  await proposal.getByText("ada proposes p1").waitFor();
-  assert.equal(await proposal.getByRole("button", { name: "Reject p1" }).isDisabled(), true, "no without a reason");
-  assert.deepEqual(await axe(page), []);
-  await shot(page, "trace-review");
-  await proposal.getByLabel("Why").fill("it is fine");
-  await proposal.getByRole("button", { name: "Approve p1" }).click();
-  const intent = page.getByRole("region", { name: "Review of i1" });
-  // What the tool would be given is there to be read.
-  await intent.getByText("good.txt").first().waitFor();
-  await intent.getByText("its hash is the cited one").waitFor();
-  await intent.getByRole("button", { name: "Approve i1" }).click();
-  const story = page.getByRole("list", { name: "The story of this run" });
-  for (const part of ["operator approves p1", "it is fine", "operator approves i1", "bob starts i1", "bob ran i1: exit 0", "bob claims c1", "bob states", "dora verified up to", "the trace is closed"]) {
-    await story.getByText(part).first().waitFor();
-  }
-  await page.getByText("completed", { exact: true }).first().waitFor();
-  assert.equal(await page.getByRole("region", { name: /^Review of/ }).count(), 0);
-  assert.equal(await page.getByRole("button", { name: "Abort…" }).count(), 0);
-  await page.keyboard.press("v");
-  await verdict(page).getByText("Passed with warnings").waitFor();
-  const kinds = await story.locator("[data-step]").evaluateAll((all) => all.map((one) => one.dataset.step));
-  const order = ["session_initialized", "proposal_created", "proposal_reviewed", "tool_intent_signed", "tool_intent_reviewed", "tool_execution_started", "tool_execution_completed", "claim_issued", "final_statement_signed", "verification_run_completed"];
-  assert.deepEqual(kinds.filter((kind, at) => order.includes(kind) && kinds.indexOf(kind) === at), order);
-  // From the story to the record.
-  await story.getByRole("listitem").filter({ hasText: "bob claims c1" }).getByTitle("Show this record").click();
-  await page.getByRole("heading", { name: /claim_issued/ }).waitFor();
-  await page.getByRole("button", { name: "Look at it" }).first().click();
-  await page.getByText("its hash is the cited one").waitFor();
-  assert.deepEqual(page.problems, []);
-});
-
-test("a person aborts a run, with a reason", async (t) => {
-  const server = await start(t, { config: team(false, '[policy]\nprofile = "strict"\n') });
-  const { id: task } = await server.json(["task", "new", "edit good.txt complete done", "--guarded", "--ready"]);
-  const { traceId } = await server.api("GET", `/v1/tasks/${task}`);
-  const page = await open(t, server, { path: `/traces/${await guardOf(server, traceId)}` });
-  await page.getByRole("region", { name: "Review of p1" }).waitFor();
-  await page.getByRole("button", { name: "Abort…" }).click();
-  await page.getByRole("dialog").getByLabel("Why").fill("not wanted any more");
-  await page.getByRole("dialog").getByRole("button", { name: "Abort the run" }).click();
-  await page.getByRole("list", { name: "The story of this run" }).getByText("not wanted any more").waitFor();
-  await page.getByText("aborted", { exact: true }).first().waitFor();
-  await until("the task is cancelled", async () => (await server.api("GET", `/v1/tasks/${task}`)).status === "cancelled");
 });
 
 test("whatever a payload holds, it is text", async (t) => {

@@ -3,9 +3,9 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { KINDS, Needs } from "./Needs.js";
 import { back, go, place } from "./router.js";
 import { Dialog } from "./parts/Dialog.js";
-import { Time } from "./parts/Time.js";
 import { SEARCH_ID } from "./screens/board/Filters.js";
 import { damage } from "./state/damage.js";
 import { span } from "./state/format.js";
@@ -56,6 +56,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class={`needs-button ${needs.value.length > 0 ? "is-wanted" : ""}`} aria-expanded={isNeeds.value} onClick={() => { isNeeds.value = !isNeeds.value; }}>
           {needs.value.length === 0 ? "Nothing needs you" : `${needs.value.length} need${needs.value.length === 1 ? "s" : ""} you`}
         </button>
+        <button type="button" class="quiet strip-search" onClick={searchTasks} aria-label="Search the tasks: Ctrl+K" title="Search the tasks">
+          <svg class="sign" viewBox="0 0 16 16" aria-hidden="true"><path d="M11 7a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM10 10l4 4" /></svg><kbd>Ctrl+K</kbd>
+        </button>
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">{theme.value}</button>
         <button type="button" class="quiet" onClick={() => { isHelp.value = true; }} aria-label="Keys">?</button>
       </header>
@@ -92,35 +95,6 @@ function LinkDot() {
       <span class="dot" aria-hidden="true" /><span role="status">{text}</span>
       {state.kind === "waiting" ? <span aria-hidden="true">for {span(now.value - state.since)}</span> : null}
     </span>
-  );
-}
-
-const KINDS: { readonly [kind in Need["kind"]]: string } = {
-  permission: "Permission", question: "Question", review: "Review", blocked: "Blocked", deadletter: "Given up",
-};
-
-function Needs({ onClose }: { onClose: () => void }) {
-  const all = needs.value;
-  const canAsk = typeof Notification !== "undefined" && Notification.permission === "default";
-  return (
-    <section class="needs" aria-label="What needs you">
-      {all.length === 0 ? <p class="dim">Nothing waits for a person.</p> : (
-        <ul>
-          {all.slice(0, 200).map((need) => (
-            <li key={need.key}>
-              <a href={need.path} onClick={onClose}>
-                <span class={`mark is-${need.kind === "deadletter" || need.kind === "blocked" ? "bad" : "warn"}`}>{KINDS[need.kind]}</span>
-                <span class="needs-title"><bdi>{oneLine(need.title)}</bdi></span>
-                <span class="dim needs-detail"><bdi>{oneLine(need.detail)}</bdi></span>
-                <span class="dim"><Time at={need.since} /></span>
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
-      {all.length > 200 ? <p class="dim">and {all.length - 200} more</p> : null}
-      {canAsk ? <button type="button" onClick={() => void Notification.requestPermission()}>Tell me on the desktop</button> : null}
-    </section>
   );
 }
 

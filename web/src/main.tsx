@@ -6,13 +6,14 @@ import "./styles/base.css";
 import { Frame } from "./Frame.js";
 import { Gate } from "./Gate.js";
 import { place, startRouter } from "./router.js";
-import { Board } from "./screens/board/Board.js";
-import { HealthScreen } from "./screens/health/Health.js";
-import { SessionScreen } from "./screens/session/Session.js";
-import { SessionsScreen } from "./screens/session/Sessions.js";
-import { TaskScreen } from "./screens/task/Task.js";
+// In this order they pack well: what is alike stands near to each other.
 import { TraceScreen } from "./screens/trace/Trace.js";
 import { TracesScreen } from "./screens/trace/Traces.js";
+import { HealthScreen } from "./screens/health/Health.js";
+import { Board } from "./screens/board/Board.js";
+import { TaskScreen } from "./screens/task/Task.js";
+import { SessionsScreen } from "./screens/session/Sessions.js";
+import { SessionScreen } from "./screens/session/Session.js";
 import { Boundary } from "./parts/Boundary.js";
 import { Empty } from "./parts/States.js";
 import { startKeys } from "./state/keys.js";
@@ -60,8 +61,11 @@ function Page() {
   );
 }
 
-// A file that is let go beside a place for it does not take the place of the page.
-for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
+// What is let go beside a place for it, a file or a link, does not take the place of the page. Text may be dropped where somebody writes.
+const isField = (target: EventTarget | null): boolean => target instanceof Element && target.closest("input, textarea") !== null;
+for (const kind of ["dragover", "drop"] as const) {
+  addEventListener(kind, (event) => { if (event.dataTransfer?.types.includes("Files") || !isField(event.target)) event.preventDefault(); });
+}
 startTheme();
 startRouter();
 startKeys();

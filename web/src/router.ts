@@ -60,14 +60,16 @@ function arrive(): void {
   query.value = now.query;
 }
 
-/** How many steps of this page's own lie behind. */
-let steps = 0;
+/** How many steps of this page's own lie behind: kept with each, so that whatever way leads back to one it is known there. */
+const depth = (): number => Number((history.state as { depth?: unknown } | null)?.depth) || 0;
+/** Steps back that were asked for and have not come yet. */
+let leaving = 0;
 
 /** Goes to a path of this page. Whoever reads by keyboard or ear begins at its content. */
 export function go(path: string): void {
   if (path === location.pathname + location.search) return;
-  history.pushState(null, "", path);
-  steps += 1;
+  history.pushState({ depth: depth() + 1 }, "", path);
+  leaving = 0;
   arrive();
   window.scrollTo(0, 0);
   document.getElementById("main")?.focus({ preventScroll: true });
@@ -75,8 +77,8 @@ export function go(path: string): void {
 
 /** Back to where it came from, within this page; else to the board. */
 export function back(): void {
-  if (steps > 0) {
-    steps -= 1;
+  if (depth() > leaving) {
+    leaving += 1;
     history.back();
   } else {
     go("/");
@@ -91,13 +93,16 @@ export function ask(changes: { readonly [name: string]: string }): void {
     else next.set(name, value);
   }
   const text = next.toString();
-  history.replaceState(null, "", location.pathname + (text === "" ? "" : `?${text}`));
+  history.replaceState(history.state, "", location.pathname + (text === "" ? "" : `?${text}`));
   arrive();
 }
 
 /** Follows the way back, and links of this page that are clicked in the plain way. */
 export function startRouter(): void {
-  addEventListener("popstate", arrive);
+  addEventListener("popstate", () => {
+    leaving = Math.max(0, leaving - 1);
+    arrive();
+  });
   addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target instanceof Element ? event.target.closest("a") : null;

@@ -26,6 +26,12 @@ test("what turns, joins or hides is shown by its number", () => {
   assert.equal(plain("zero\u200bwidth"), "zero\\u200bwidth");
   assert.equal(plain("\ufeffbom"), "\\ufeffbom");
   assert.equal(plain("\u2066isolate\u2069"), "\\u2066isolate\\u2069");
+  assert.equal(plain("pay\u00adpal"), "pay\\u00adpal", "a hyphen that is not seen");
+  assert.equal(plain("a\u034fb"), "a\\u034fb", "a joiner without a form");
+  assert.equal(plain("\u3164name"), "\\u3164name", "a letter without a form");
+  assert.equal(plain("\u115f\u1160\uffa0"), "\\u115f\\u1160\\uffa0");
+  assert.equal(plain("do\u{e0041}\u{e007f} it"), "do\\u{e0041}\\u{e007f} it", "text in characters that are never seen");
+  assert.equal(plain("half \ud83d, a face \u{1f600}"), "half \ud83d, a face \u{1f600}");
 });
 
 test("a long sequence that never ends costs no time", () => {

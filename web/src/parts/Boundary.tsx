@@ -9,11 +9,14 @@ interface Props {
   again?: () => Promise<unknown>;
   /** Takes the place of the whole words where there is little room. */
   instead?: ComponentChildren;
+  /** What is drawn: where another takes its place, that is tried. */
+  of?: unknown;
   children: ComponentChildren;
 }
 
-export class Boundary extends Component<Props, { error?: unknown }> {
+export class Boundary extends Component<Props, { error?: unknown; of?: unknown }> {
   static override getDerivedStateFromError = (error: unknown) => ({ error });
+  static override getDerivedStateFromProps = ({ of }: Props, before: { of?: unknown }) => (of === before.of ? null : { of, error: undefined });
 
   override render({ what, again, instead, children }: Props, { error }: { error?: unknown }) {
     if (error === undefined) return children;

@@ -12,9 +12,10 @@ export async function copy(text: string, what: string): Promise<void> {
   }
 }
 
-export function Id({ id, text }: { id: string; text?: string }) {
+/** Among many, `isTabbed: false` leaves it out of the way of the tab key: the same id is on the screen of what it names. */
+export function Id({ id, text, isTabbed = true }: { id: string; text?: string; isTabbed?: boolean }) {
   return (
-    <button type="button" class="id" title={`${id}: copy`} onClick={() => void copy(id, id)}>
+    <button type="button" class="id" title={`${id}: copy`} tabIndex={isTabbed ? undefined : -1} onClick={() => void copy(id, id)}>
       {text ?? shortId(id)}
     </button>
   );

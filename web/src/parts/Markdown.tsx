@@ -81,7 +81,7 @@ function Piece({ inline }: { inline: Inline }): ComponentChildren {
     case "link": {
       const to = safeLink(inline.href);
       if (to === undefined) return <span title={inline.href}>{line(inline.inner)}</span>;
-      return <a href={to} target="_blank" rel="noopener noreferrer nofollow">{line(inline.inner)}</a>;
+      return <a href={to} title={to} target="_blank" rel="noopener noreferrer nofollow">{line(inline.inner)}</a>;
     }
   }
 }

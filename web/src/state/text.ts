@@ -5,7 +5,7 @@ export const SHOWN_MAX = 20_000;
 
 const ESCAPE = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,4096}(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 // What turns the direction of writing, joins or hides: shown by its number, so that nothing looks like what it is not.
-const TRICKS = /[\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const TRICKS = /[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 // eslint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
@@ -15,7 +15,7 @@ export function plain(text: string): string {
     .replace(/\r\n?/g, "\n")
     .replace(ESCAPE, "")
     .replace(CONTROLS, (found) => (found === "\t" ? found : `\\x${code(found, 2)}`))
-    .replace(TRICKS, (found) => `\\u${code(found, 4)}`);
+    .replace(TRICKS, (found) => `\\u${found.length > 1 ? `{${code(found, 5)}}` : code(found, 4)}`);
 }
 
 const code = (found: string, digits: number): string => (found.codePointAt(0) ?? 0).toString(16).padStart(digits, "0");

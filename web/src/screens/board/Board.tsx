@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { MoveDialog } from "../../parts/MoveDialog.js";
+import { ReviewDialog } from "../../parts/ReviewDialog.js";
 import { Broken, Empty, Loading } from "../../parts/States.js";
 import { go, taskPath } from "../../router.js";
 import { useKeys, type Key } from "../../state/keys.js";
@@ -11,7 +12,6 @@ import { ColumnView } from "./ColumnView.js";
 import { Filters, SEARCH_ID } from "./Filters.js";
 import { useFocusWatch } from "./focus.js";
 import { NewTask } from "./NewTask.js";
-import { ReviewDialog } from "./ReviewDialog.js";
 import {
   chooseFirstColumn, clearFilters, close, columns, isFiltered, move, open, selectedTask, showColumn, shownColumn,
 } from "./state.js";
@@ -134,5 +134,5 @@ function Opened() {
   if (!which) return null;
   if (which.kind === "new") return <NewTask key={key} which={which} />;
   if (which.kind === "move") return <MoveDialog key={key} id={which.id} to={which.to} onClose={() => close(which)} />;
-  return <ReviewDialog key={key} which={which} />;
+  return <ReviewDialog key={key} id={which.id} kind={which.kind} onClose={() => close(which)} />;
 }

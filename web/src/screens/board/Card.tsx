@@ -2,6 +2,7 @@
 
 import type { Status, Task } from "@baton/sdk";
 import { Mark } from "../../parts/Badge.js";
+import { Id } from "../../parts/Id.js";
 import { sessionPath, taskPath } from "../../router.js";
 import { sealOf } from "../../state/damage.js";
 import { plural, span } from "../../state/format.js";
@@ -25,7 +26,7 @@ export function Card({ task }: { task: Task }) {
     <article class={`card ${isSelected ? "is-selected" : ""} ${drag.value?.id === task.id ? "is-dragged" : ""}`} aria-current={isSelected ? "true" : undefined}
       draggable onDragStart={(event) => { event.dataTransfer?.setData("text/plain", task.id); startDrag(task); }} onDragEnd={endDrag}>
       <header class="card-top">
-        <span class="id dim" title={task.id}>{shortTask(task.id)}</span>
+        <Id id={task.id} text={shortTask(task.id)} isTabbed={false} />
         <Priority priority={task.priority} />
         <span class="grows" />
         <Tools task={task} title={title} />

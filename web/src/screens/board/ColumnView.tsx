@@ -54,7 +54,7 @@ export function ColumnView({ column }: { column: Column }) {
 
 /** A card; where it cannot be drawn, that there is one, and where it leads. */
 function Whole({ task }: { task: Task }) {
-  return <Boundary what="This card" instead={<p class="card text-bad">This card cannot be shown: <a href={taskPath(String(task.id))}>{oneLine(task.id, 64)}</a></p>}><Card task={task} /></Boundary>;
+  return <Boundary what="This card" of={task} instead={<p class="card text-bad">This card cannot be shown: <a href={taskPath(String(task.id))}>{oneLine(task.id, 64)}</a></p>}><Card task={task} /></Boundary>;
 }
 
 /** Says before the card is dropped what will come of it. */

@@ -85,7 +85,7 @@ export function NewTask({ which }: { which: Extract<Open, { kind: "new" }> }) {
   return (
     <Dialog title="New task" onClose={() => close(which)}>
       <form noValidate onSubmit={(event) => { event.preventDefault(); void submit(); }} onKeyDown={(event) => {
-        if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); void submit(); }
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void submit(); }
       }}>
         <Labelled name="title" label="What is to be done, in a line" error={errors.title}>
           <input id="new-title" autofocus value={now.title} {...wrong("title", errors.title)} onInput={(event) => change({ title: event.currentTarget.value })} />

@@ -2,12 +2,12 @@
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { StderrText } from "../../parts/Stderr.js";
 import { go, sessionPath, taskPath } from "../../router.js";
 import { fetched, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
 import { tell } from "../../state/store.js";
 import { plain } from "../../state/text.js";
-import { StderrText } from "./Side.js";
 import { Sign } from "./Sign.js";
 import type { SessionFile } from "./state.js";
 import { endingOf } from "./words.js";

@@ -1,13 +1,15 @@
-// Beside the transcript: the strip, and tabs with the tools, the hooks, the facts, standard error, and what nobody knew.
+// Beside the transcript: the strip, and tabs with the tools, the hooks, the facts, the wire, standard error, and what nobody knew.
 
 import { useComputed, useSignal } from "@preact/signals";
 import type { HookRun, Session, ToolRun } from "@baton/sdk";
 import { taskPath, tracePath } from "../../router.js";
 import { Id } from "../../parts/Id.js";
+import { StderrText } from "../../parts/Stderr.js";
 import { Tabs } from "../../parts/Tabs.js";
 import { Text } from "../../parts/Text.js";
 import { Time } from "../../parts/Time.js";
 import { oneLine, shown } from "../../state/text.js";
+import { Frames } from "./Frames.js";
 import { StatusMark, Took } from "./Part.js";
 import { retryable } from "./Pinned.js";
 import { showRow, Strip } from "./Strip.js";
@@ -22,7 +24,7 @@ export function Side({ file }: { file: SessionFile }) {
   const unknown = useComputed(() => file.book.value.view.unknown).value;
   const tabs = [
     { id: "tools", label: `Tools ${tools.length || ""}` }, { id: "hooks", label: `Hooks ${hooks.length || ""}` }, { id: "facts", label: "Facts" },
-    { id: "stderr", label: "Stderr" }, { id: "raw", label: `Raw ${unknown.length || ""}` },
+    { id: "wire", label: "Wire" }, { id: "stderr", label: "Stderr" }, { id: "raw", label: `Raw ${unknown.length || ""}` },
   ];
   return (
     <aside class="side" aria-label="States, tools and facts">
@@ -33,6 +35,7 @@ export function Side({ file }: { file: SessionFile }) {
           {tab.value === "tools" ? <Runs kind="tool" runs={tools} file={file} /> : null}
           {tab.value === "hooks" ? <Runs kind="hook" runs={hooks} file={file} /> : null}
           {tab.value === "facts" ? <Facts file={file} /> : null}
+          {tab.value === "wire" ? <Frames file={file} /> : null}
           {tab.value === "stderr" ? <Stderr file={file} /> : null}
           {tab.value === "raw" ? <Raw file={file} /> : null}
         </div>
@@ -110,22 +113,16 @@ function Usage({ usage }: { usage: unknown }) {
 function Stderr({ file }: { file: SessionFile }) {
   const info = useComputed(() => file.book.value.view.terminationInfo).value;
   const isEnded = useComputed(() => file.book.value.view.isEnded).value;
-  const where = <p class="dim">The whole of it is in <code>sessions/{file.id}/stderr.log</code> in the data directory.</p>;
+  const where = <p class="dim">Where it has a process, the whole of it is in <code>sessions/{file.id}/stderr.log</code> in the data directory.</p>;
   if (!info?.stderr) {
-    return <><p class="dim">{isEnded ? "It ended without anything to say here." : "What the agent writes on its standard error is told here when it ends badly."}</p>{where}</>;
+    // A session that did not fail says nothing of it, whatever was written.
+    const why = !isEnded ? "What the agent writes on its standard error is told here if the session fails."
+      : !info ? "Nobody saw its end: what was on its standard error was told to nobody."
+      : info.reason === "error" ? "It failed, and nothing that was written on its standard error was told with that."
+        : "It did not fail: standard error is told here only of a session that did.";
+    return <><p class="dim">{why}</p>{where}</>;
   }
   return <><StderrText stderr={info.stderr} />{where}</>;
-}
-
-export function StderrText({ stderr }: { stderr: { head: string; tail?: string; truncated: boolean; total_lines: number } }) {
-  return (
-    <div class="stderr">
-      <h4>Standard error, {stderr.total_lines} {stderr.total_lines === 1 ? "line" : "lines"}</h4>
-      <Text text={stderr.head ?? ""} />
-      {stderr.truncated ? <p class="dim">… lines are left out here …</p> : null}
-      {stderr.tail ? <Text text={stderr.tail} /> : null}
-    </div>
-  );
 }
 
 function Raw({ file }: { file: SessionFile }) {

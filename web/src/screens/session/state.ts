@@ -9,6 +9,7 @@ import { inPlace, seen } from "../../state/tabs.js";
 import { tell, type Failure, type Fetched } from "../../state/store.js";
 import { emptyBook, take, withPrompt, withSession, type Book } from "./book.js";
 import { lacksPrompt, withoutGuess, withPrompts, withTail } from "./kept.js";
+import { emptyWire, withItem, type Wire } from "./wire.js";
 
 /** How the stream of the session is. */
 export type Stream =
@@ -23,6 +24,8 @@ export type Stream =
 export interface SessionFile {
   id: string;
   book: ReadonlySignal<Book>;
+  /** The last of its stream, as it came. */
+  wire: ReadonlySignal<Wire>;
   session: ReadonlySignal<Fetched<Session>>;
   stream: ReadonlySignal<Stream>;
   /** The run that is pointed at, in the strip or in the transcript. */
@@ -54,13 +57,18 @@ export function useSession(id: string): SessionFile {
 
 function openFile(id: string): SessionFile {
   const book = signal(emptyBook());
+  const wire = signal(emptyWire());
   const session = signal<Fetched<Session>>({ kind: "loading" });
   const stream = signal<Stream>({ kind: "opening" });
   let known = emptyBook();
+  let heard = emptyWire();
   let abort: AbortController | undefined;
   let asking: Promise<Session | undefined> | undefined;
 
-  const publish = atFrames(() => { book.value = known; });
+  const publish = atFrames(() => {
+    book.value = known;
+    wire.value = heard;
+  });
   const ask = async (): Promise<Session | undefined> => {
     const came = await fetched(client.getSession(id));
     // What is known stays when it cannot be asked for again.
@@ -84,6 +92,7 @@ function openFile(id: string): SessionFile {
   const one = async (item: SessionItem): Promise<void> => {
     const state = known.view.state;
     known = take(known, item);
+    heard = withItem(heard, item);
     publish();
     if (item.kind === "state_event" && lacksPrompt(known)) readPrompts();
     if (item.kind === "gap" && item.resumeFrom !== 0) {
@@ -146,6 +155,8 @@ function openFile(id: string): SessionFile {
     abort = new AbortController();
     known = emptyBook();
     book.value = known;
+    heard = emptyWire();
+    wire.value = heard;
     stream.value = { kind: "opening" };
     void look();
     void followInPlace(abort.signal);
@@ -171,7 +182,7 @@ function openFile(id: string): SessionFile {
   };
 
   return {
-    id, book, session, stream, marked: signal(undefined), open, send, answer,
+    id, book, wire, session, stream, marked: signal(undefined), open, send, answer,
     close: () => abort?.abort(),
     stop: () => act(client.stopSession(id), "The session has ended."),
     retry: (kind, run) => act(kind === "tool" ? client.retryTool(id, run) : client.retryHook(id, run), "It is tried again."),

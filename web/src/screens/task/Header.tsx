@@ -13,8 +13,8 @@ import { agentOf, cardOf, isExpired, leaseEnd, type Verified } from "../../state
 import { now } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { approve, retry } from "./deeds.js";
-import type { Asked } from "./Dialogs.js";
 import type { TaskModel } from "./state.js";
+import type { Asked } from "./Task.js";
 
 interface Props {
   model: TaskModel;
@@ -76,9 +76,9 @@ function Buttons({ model, task, onAsk }: Props) {
   ];
   return (
     <div class="buttons task-buttons" aria-busy={state.value.rev < task.rev}>
-      {mayApprove.allowed ? <button type="button" class="primary" disabled={isBusy} onClick={once(() => void approve(model, false))}>Approve</button> : null}
+      {mayApprove.allowed ? <button type="button" class="primary" disabled={isBusy} onClick={once(() => void approve(model, task, false))}>Approve</button> : null}
       {mayApprove.allowed && task.phase !== "READY_FOR_MERGE"
-        ? <button type="button" disabled={isBusy} onClick={once(() => void approve(model, true))}>Approve all phases</button> : null}
+        ? <button type="button" disabled={isBusy} onClick={once(() => void approve(model, task, true))}>Approve all phases</button> : null}
       {reject.allowed ? <button type="button" class="danger" disabled={isBusy} onClick={() => onAsk("reject")}>Reject…</button> : null}
       {mayRetry.allowed ? <button type="button" disabled={isBusy} onClick={once(() => void retry(model))}>Retry</button> : null}
       {moves.some((move) => move.allowed) ? <button type="button" disabled={isBusy} onClick={() => onAsk("move")}>Move…</button> : null}

@@ -5,6 +5,7 @@ import { sessionPath, tracePath } from "../../router.js";
 import { Mark } from "../../parts/Badge.js";
 import { Id } from "../../parts/Id.js";
 import { Broken, Empty, Loading } from "../../parts/States.js";
+import { StderrText } from "../../parts/Stderr.js";
 import { Text } from "../../parts/Text.js";
 import { Time } from "../../parts/Time.js";
 import { bytes, span } from "../../state/format.js";
@@ -98,13 +99,7 @@ function End({ end, isOpen }: { end: TerminationInfo; isOpen: boolean }) {
         {end.signal ? <><dt>Signal</dt><dd>{end.signal.name} ({end.signal.number})</dd></> : null}
         {facts.filter(([, value]) => value !== "").map(([name, value]) => <><dt key={name}>{name}</dt><dd>{value}</dd></>)}
       </dl>
-      {stderr ? (
-        <div class="stderr">
-          <h3>Standard error, {stderr.total_lines} lines</h3>
-          <Text text={stderr.head} class="stderr-text" />
-          {stderr.tail ? <><p class="dim">… and at its end:</p><Text text={stderr.tail} class="stderr-text" /></> : null}
-        </div>
-      ) : null}
+      {stderr ? <StderrText stderr={stderr} /> : null}
     </details>
   );
 }

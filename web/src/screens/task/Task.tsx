@@ -3,6 +3,8 @@
 import type { Allowed } from "@baton/sdk";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask } from "../../router.js";
+import { MoveDialog } from "../../parts/MoveDialog.js";
+import { ReviewDialog } from "../../parts/ReviewDialog.js";
 import { Broken, Empty, Loading } from "../../parts/States.js";
 import { Tabs } from "../../parts/Tabs.js";
 import { useKeys } from "../../state/keys.js";
@@ -10,7 +12,6 @@ import { tell } from "../../state/store.js";
 import { oneLine } from "../../state/text.js";
 import { Brief } from "./Brief.js";
 import { Changes } from "./Changes.js";
-import { Dialogs, type Asked } from "./Dialogs.js";
 import { Handoffs } from "./Handoffs.js";
 import { Header } from "./Header.js";
 import { Log } from "./Log.js";
@@ -25,6 +26,9 @@ const TABS = [
   { id: "changes", label: "Changes" }, { id: "handoffs", label: "Hand-offs" }, { id: "raw", label: "Raw" },
 ] as const;
 
+/** What is asked for before it is done. */
+export type Asked = "approve" | "reject" | "move";
+
 export function TaskScreen({ id, tab }: { id: string; tab: string }) {
   const model = useMemo(() => new TaskModel(id), [id]);
   const [asked, setAsked] = useState<Asked>();
@@ -34,6 +38,7 @@ export function TaskScreen({ id, tab }: { id: string; tab: string }) {
     model.tab.value = current;
     document.getElementById(`tab-${current}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [model, current, model.task.value === undefined]);
+  const close = () => setAsked(undefined);
   const choose = (next: string) => ask({ tab: next === "brief" ? "" : next });
   const may = (what: Allowed | undefined, does: string, run: () => void) => () => {
     if (what?.allowed) run();
@@ -72,7 +77,7 @@ export function TaskScreen({ id, tab }: { id: string; tab: string }) {
         {current === "handoffs" ? <Handoffs model={model} task={task} /> : null}
         {current === "raw" ? <Raw model={model} /> : null}
       </div>
-      {asked ? <Dialogs asked={asked} model={model} task={task} onClose={() => setAsked(undefined)} /> : null}
+      {asked === undefined ? null : asked === "move" ? <MoveDialog id={id} onClose={close} /> : <ReviewDialog id={id} kind={asked} onClose={close} />}
     </div>
   );
 }

@@ -1,8 +1,9 @@
 // What a person does to a task from this screen.
 
-import { BatonError, type CallOptions, type EditTaskBody, type Task } from "@baton/sdk";
+import { BatonError, type EditTaskBody, type Task } from "@baton/sdk";
 import { act, failureOf, inWords } from "../../state/failure.js";
 import { client } from "../../state/live.js";
+import { seenOf, toWhatWasSeen } from "../../state/seen.js";
 import { tell } from "../../state/store.js";
 import { textOf, type Draft, type TaskModel } from "./state.js";
 
@@ -16,33 +17,11 @@ async function change(model: TaskModel, work: () => Promise<unknown>, done: stri
   return isDone;
 }
 
-/** What a person judges: where the task stands, and whose attempt it is. */
-const judged = (task: Task): string => [task.status, task.phase, task.card?.run?.id ?? ""].join(" ");
-
-/**
- * Does something to the very state that a person looked at: what changed meanwhile is not approved unseen. Where only words were added, it is done all the
- * same.
- */
-async function toWhatWasSeen(model: TaskModel, work: (options: CallOptions) => Promise<unknown>): Promise<unknown> {
-  const seen = model.whole.value;
-  let rev = model.actions.value?.rev ?? seen?.rev;
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await work(rev === undefined ? {} : { ifMatch: { rev } });
-    } catch (error) {
-      if (!(error instanceof BatonError) || error.status !== 412 || tries >= TRIES_MAX || !seen) throw error;
-      const now = await client.getTask(model.id);
-      if (judged(now) !== judged(seen)) throw error;
-      rev = now.rev;
-    }
-  }
+/** Approves what is shown, in one click; `ReviewDialog` does what is asked before. */
+export function approve(model: TaskModel, shown: Task, all: boolean): Promise<boolean> {
+  const work = () => toWhatWasSeen(seenOf(shown), () => client.getTask(model.id), (options) => client.approveTask(model.id, all ? { all } : {}, options));
+  return change(model, work, all ? "Approved, through every phase" : "Approved");
 }
-
-export const approve = (model: TaskModel, all: boolean): Promise<boolean> =>
-  change(model, () => toWhatWasSeen(model, (options) => client.approveTask(model.id, all ? { all } : {}, options)), all ? "Approved, through every phase" : "Approved");
-
-export const reject = (model: TaskModel, reason: string): Promise<boolean> =>
-  change(model, () => toWhatWasSeen(model, (options) => client.rejectTask(model.id, { reason }, options)), "Rejected: it goes back to work");
 
 export const retry = (model: TaskModel): Promise<boolean> => change(model, () => client.retryTask(model.id), "It gets another chance");
 

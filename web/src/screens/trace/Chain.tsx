@@ -80,7 +80,7 @@ interface RowProps {
 /** The colour of whoever signed; hollow where nobody did. */
 export function KeyDot({ model, signer }: { model: TraceModel; signer: string | undefined }) {
   const hue = signer === undefined ? undefined : model.keys.get(signer);
-  return <span aria-hidden="true" class={`key-dot ${hue === undefined ? "is-unsigned" : `hue-${hue % HUES}`}`} />;
+  return <span aria-hidden="true" class={`key-dot ${hue === undefined ? "is-unsigned" : ""}`} style={hue === undefined ? undefined : { "--hue": hue % HUES }} />;
 }
 
 function Joint({ joint, state, isFirst }: Pick<RowProps, "joint" | "state" | "isFirst">) {

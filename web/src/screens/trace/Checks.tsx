@@ -4,7 +4,7 @@ import { Mark } from "../../parts/Badge.js";
 import { copy, Id } from "../../parts/Id.js";
 import { oneLine } from "../../state/text.js";
 import type { Finding, Report } from "./record.js";
-import { STATUSES } from "./words.js";
+import { CODES, STATUSES } from "./words.js";
 
 interface Props {
   report: Report;
@@ -41,17 +41,8 @@ export function Checks({ report, onShow }: Props) {
   );
 }
 
-/** The check that a code belongs to, as the verifier has it. */
-const CHECK_OF: { readonly [code: string]: string } = {
-  SCHEMA_INVALID: "SCHEMA", HASH_MISMATCH: "EVENT_HASH", CHAIN_BREAK: "CHAIN", SEQUENCE_GAP: "SEQUENCE", SIG_INVALID: "SIGNATURE", SIG_MISSING: "SIGNATURE",
-  KEY_UNKNOWN: "KEY_STATUS", KEY_REVOKED: "KEY_STATUS", KEY_UNPINNED: "KEY_STATUS", ROLE_VIOLATION: "ROLE", ORDER_VIOLATION: "ORDER", STATE_VIOLATION: "STATE",
-  ARTIFACT_MISSING: "ARTIFACT_EXISTS", ARTIFACT_UNCHECKED: "ARTIFACT_EXISTS", ARTIFACT_HASH_MISMATCH: "ARTIFACT_HASH", CLAIM_UNPROVEN: "EVIDENCE",
-  CLAIM_DISPUTED: "FINALIZATION", UNAPPROVED_ACTION: "APPROVAL", OVERRIDE_RECORDED: "APPROVAL", FINALIZATION_INCOMPLETE: "FINALIZATION",
-  NO_CHECKPOINT: "CHECKPOINT", CHECKPOINT_MISMATCH: "CHECKPOINT", TAIL_CUT: "CHECKPOINT", TORN_TAIL: "CHECKPOINT", REPORT_MISMATCH: "CHECKPOINT",
-};
-
 function Offenders({ check, report, onShow }: { check: string } & Props) {
-  const mine = report.findings.filter((finding) => CHECK_OF[finding.code] === check);
+  const mine = report.findings.filter((finding) => CODES[finding.code]?.[0] === check);
   const shown = mine.slice(0, 5);
   return (
     <>

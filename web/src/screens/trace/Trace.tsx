@@ -14,17 +14,24 @@ import { useKeys } from "../../state/keys.js";
 import { oneLine } from "../../state/text.js";
 import { Chain, itemsOf } from "./Chain.js";
 import { Checks } from "./Checks.js";
+import { useDrop } from "./drop.js";
 import { canHash, type Finding, type Row, type TraceRecord } from "./record.js";
 import { RecordPane } from "./RecordPane.js";
 import { useTrace, type TraceModel } from "./state.js";
 import { isRun } from "./steps.js";
 import { Story } from "./Story.js";
+import { DropHint } from "./Traces.js";
 import { Verdict } from "./Verdict.js";
 
 /** How long moving rests before the address says where. */
 const REST_MS = 200;
 
 export function TraceScreen({ id, event }: { id: string; event: string | undefined }) {
+  const isOver = useDrop();
+  return <><Read id={id} event={event} />{isOver ? <DropHint /> : null}</>;
+}
+
+function Read({ id, event }: { id: string; event: string | undefined }) {
   const model = useTrace(id);
   if (model.broken.value && model.rows.value.length === 0) return <Broken what="This trace" error={model.broken.value} retry={() => void model.read()} />;
   if (!model.isRead.value && model.rows.value.length === 0) return <Loading what="the trace" />;

@@ -10,6 +10,7 @@ import { bytes, plural, shortHash, shortId } from "../../state/format.js";
 import { useKeys } from "../../state/keys.js";
 import { oneLine } from "../../state/text.js";
 import { Checks } from "./Checks.js";
+import { useDrop } from "./drop.js";
 import { aboutOf, dropped, follow, found, lines, load, lookAgain, unlisted, unread, verifyFile, whyOf, type Dropped, type TraceLine } from "./list.js";
 import { Banner } from "./Verdict.js";
 
@@ -35,40 +36,13 @@ export function TracesScreen() {
       </header>
       {dropped.value ? <DroppedBundle bundle={dropped.value} /> : null}
       {state.kind === "loading" ? <Loading what="the traces" /> : state.kind === "broken" ? <Broken what="The traces" error={state.error} retry={() => void load()} /> : <List all={state.value} />}
-      {isOver ? <div class="trace-drop" aria-hidden="true">Drop a bundle to verify it</div> : null}
+      {isOver ? <DropHint /> : null}
     </div>
   );
 }
 
-/** Takes a file wherever in the page it is dropped. Gives whether one is held over it. */
-function useDrop(): boolean {
-  const [isOver, setOver] = useState(false);
-  useEffect(() => {
-    const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
-    const over = (event: DragEvent) => {
-      if (!isFile(event)) return;
-      event.preventDefault();
-      setOver(true);
-    };
-    const leave = (event: DragEvent) => { if (event.relatedTarget === null) setOver(false); };
-    const drop = (event: DragEvent) => {
-      if (!isFile(event)) return;
-      event.preventDefault();
-      setOver(false);
-      const file = event.dataTransfer?.files[0];
-      if (file) void verifyFile(file);
-    };
-    addEventListener("dragover", over);
-    addEventListener("dragleave", leave);
-    addEventListener("drop", drop);
-    return () => {
-      removeEventListener("dragover", over);
-      removeEventListener("dragleave", leave);
-      removeEventListener("drop", drop);
-    };
-  }, []);
-  return isOver;
-}
+/** Over whatever screen of traces there is, as long as a file is held over it. */
+export const DropHint = () => <div class="trace-drop" aria-hidden="true">Drop a bundle to verify it</div>;
 
 function DroppedBundle({ bundle }: { bundle: Dropped }) {
   const { report } = bundle;

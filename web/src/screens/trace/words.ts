@@ -16,38 +16,33 @@ export const VERDICTS: { readonly [verdict in Report["verdict"]]: readonly [Kind
 
 export const STATUSES: { readonly [status in Check["status"]]: Kind } = { pass: "good", warn: "warn", fail: "bad", skipped: "off" };
 
-/** What each code says of the record that it was found at. */
-const FAULTS: { readonly [code: string]: string } = {
-  HASH_MISMATCH: "its content is not what was hashed",
-  CHAIN_BREAK: "it does not follow from the record before it",
-  SEQUENCE_GAP: "something is missing before it, or stands twice",
-  SIG_INVALID: "its signature is not that of its key",
-  SIG_MISSING: "it has no signature and must have one",
-  KEY_UNKNOWN: "nobody bound the key that signed it",
-  KEY_REVOKED: "its key was not valid any more",
-  ROLE_VIOLATION: "its actor had no right to say it",
-  ORDER_VIOLATION: "it stands where it may not",
-  STATE_VIOLATION: "the run had no place for it",
-  UNAPPROVED_ACTION: "nobody had approved it",
-  CLAIM_UNPROVEN: "a claim rests on too little",
-  CLAIM_DISPUTED: "a challenge was not answered",
-  SCHEMA_INVALID: "it has not the form of a record",
-  ARTIFACT_MISSING: "what it cites is not there",
-  ARTIFACT_HASH_MISMATCH: "what it cites was changed",
-  FINALIZATION_INCOMPLETE: "the run has no proper end",
-  TAIL_CUT: "its end was cut off",
-  CHECKPOINT_MISMATCH: "it is not what was signed at a checkpoint",
-  REPORT_MISMATCH: "its own report does not fit",
-};
-
-const WARNINGS: { readonly [code: string]: string } = {
-  NO_CHECKPOINT: "nothing kept elsewhere vouches for its end",
-  KEY_UNPINNED: "its key is known only from the ledger itself",
-  TORN_TAIL: "its last write was torn",
-  ARTIFACT_UNCHECKED: "artifacts were not there to be checked",
-  FINALIZATION_INCOMPLETE: "the run has not ended",
-  CLAIM_DISPUTED: "a challenge was not answered",
-  OVERRIDE_RECORDED: "a person overrode a rule",
+/** The check that a code belongs to, as the verifier has it; what it says of the record that it was found at; and what it says as a warning. */
+export const CODES: { readonly [code: string]: readonly [check: string, fault?: string | undefined, warning?: string] } = {
+  SCHEMA_INVALID: ["SCHEMA", "it has not the form of a record"],
+  HASH_MISMATCH: ["EVENT_HASH", "its content is not what was hashed"],
+  CHAIN_BREAK: ["CHAIN", "it does not follow from the record before it"],
+  SEQUENCE_GAP: ["SEQUENCE", "something is missing before it, or stands twice"],
+  SIG_INVALID: ["SIGNATURE", "its signature is not that of its key"],
+  SIG_MISSING: ["SIGNATURE", "it has no signature and must have one"],
+  KEY_UNKNOWN: ["KEY_STATUS", "nobody bound the key that signed it"],
+  KEY_REVOKED: ["KEY_STATUS", "its key was not valid any more"],
+  KEY_UNPINNED: ["KEY_STATUS", undefined, "its key is known only from the ledger itself"],
+  ROLE_VIOLATION: ["ROLE", "its actor had no right to say it"],
+  ORDER_VIOLATION: ["ORDER", "it stands where it may not"],
+  STATE_VIOLATION: ["STATE", "the run had no place for it"],
+  ARTIFACT_MISSING: ["ARTIFACT_EXISTS", "what it cites is not there"],
+  ARTIFACT_UNCHECKED: ["ARTIFACT_EXISTS", undefined, "artifacts were not there to be checked"],
+  ARTIFACT_HASH_MISMATCH: ["ARTIFACT_HASH", "what it cites was changed"],
+  CLAIM_UNPROVEN: ["EVIDENCE", "a claim rests on too little"],
+  CLAIM_DISPUTED: ["FINALIZATION", "a challenge was not answered", "a challenge was not answered"],
+  UNAPPROVED_ACTION: ["APPROVAL", "nobody had approved it"],
+  OVERRIDE_RECORDED: ["APPROVAL", undefined, "a person overrode a rule"],
+  FINALIZATION_INCOMPLETE: ["FINALIZATION", "the run has no proper end", "the run has not ended"],
+  NO_CHECKPOINT: ["CHECKPOINT", undefined, "nothing kept elsewhere vouches for its end"],
+  CHECKPOINT_MISMATCH: ["CHECKPOINT", "it is not what was signed at a checkpoint"],
+  TAIL_CUT: ["CHECKPOINT", "its end was cut off"],
+  TORN_TAIL: ["CHECKPOINT", undefined, "its last write was torn"],
+  REPORT_MISMATCH: ["CHECKPOINT", "its own report does not fit"],
 };
 
 const listed = (words: readonly string[]): string =>
@@ -80,7 +75,7 @@ export function sentence(report: Report): string {
     case "pass":
       return `${count}: unaltered, and nothing is missing at the end.`;
     case "pass-with-warnings": {
-      const words = unique(report.findings.map((finding) => WARNINGS[finding.code] ?? finding.code));
+      const words = unique(report.findings.map((finding) => CODES[finding.code]?.[2] ?? finding.code));
       return `${count}: unaltered, but ${listed(words)}.`;
     }
     case "fail": {
@@ -88,7 +83,7 @@ export function sentence(report: Report): string {
       if (!first) return "Something does not hold.";
       if (first.code === "FINALIZATION_INCOMPLETE" && isUnderWay(report)) return `${count}: the run has not ended. Until it has, a strict one does not pass.`;
       const after = report.firstBroken === undefined ? "" : ` Everything from ${noun} ${report.firstBroken} on is unproven.`;
-      return `${first.code}${placed(first, noun)}: ${FAULTS[first.code] ?? "it does not hold"}.${after}`;
+      return `${first.code}${placed(first, noun)}: ${CODES[first.code]?.[1] ?? "it does not hold"}.${after}`;
     }
     case "unknown": {
       const first = report.findings[0];
