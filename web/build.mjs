@@ -58,7 +58,7 @@ const trim = {
       const called = new Set(sources.join("\n").match(/(?<=\b(?:client|this|OPERATIONS)\s*\.)\w+/g));
       const isNeeded = (whole, name) => (called.has(name) ? whole : "");
       const text = await readFile(path, "utf8");
-      return { loader: "ts", contents: text.replace(/^ {2}(\w+)\(.*\{\n {4}return .*\n {2}\}\n/gm, isNeeded).replace(/^ {2}(\w+): \{ id: .*\n/gm, isNeeded) };
+      return { loader: "ts", contents: text.replace(/^ {2}(\w+)\(.*\{\n {4}return .*\n {2}\}\n/gm, isNeeded).replace(/^ {2}(\w+): \{ method: .*\n/gm, isNeeded) };
     });
   },
 };

@@ -134,7 +134,7 @@ export function generate() {
   const calls = Object.entries(described.paths).filter(([path]) => isOurs(path)).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, words]) => operation(method, path, words, types)));
   const table = calls.map(({ id, method, path, body, answer }) =>
-    `  ${id}: { id: "${id}", method: "${method}", path: "${path}", body: "${body ?? "none"}", answer: "${answer}" },\n`);
+    `  ${id}: { method: "${method}", path: "${path}"${body ? `, body: "${body}"` : ""}${answer === "json" ? "" : `, answer: "${answer}"`} },\n`);
   const methods = calls.filter((call) => call.answer !== "events").map(methodOf);
   const text = methods.join("\n");
   const declared = types.map((type) => type.match(/export (?:interface|type) (\w+)/)[1]);

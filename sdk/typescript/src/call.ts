@@ -5,12 +5,13 @@ import { backoffMs, sleep, type RetryPolicy } from "./wait.js";
 
 /** What is known of an operation; the table is generated. */
 export interface Operation {
-  readonly id: string;
   readonly method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   /** With names in braces where the arguments go. */
   readonly path: string;
-  readonly body: "none" | "empty" | "json" | "bytes";
-  readonly answer: "json" | "text" | "bytes" | "events";
+  /** None, where nothing is said. */
+  readonly body?: "empty" | "json" | "bytes";
+  /** JSON, where nothing is said. */
+  readonly answer?: "text" | "bytes" | "events";
 }
 
 /** Bytes of an artifact or a bundle. */
@@ -93,7 +94,7 @@ export function requestOf(connection: Connection, operation: Operation, given: A
   if (operation.body === "bytes") {
     headers["content-type"] = "application/octet-stream";
     request.body = given.body as BodyInit;
-  } else if (operation.body !== "none") {
+  } else if (operation.body) {
     headers["content-type"] = "application/json";
     request.body = JSON.stringify(operation.body === "empty" ? {} : given.body);
   }
@@ -109,7 +110,7 @@ function pathOf(operation: Operation, given: Arguments): string {
   const path = operation.path.replace(/\{\w+\}/g, (name) => {
     const part = given.path[next++];
     // An empty part, or one of dots, would make the path lead to another route.
-    if (!part || part === "." || part === "..") throw new TypeError(`${operation.id}: ${name} is ${JSON.stringify(part)}`);
+    if (!part || part === "." || part === "..") throw new TypeError(`${operation.path}: ${name} is ${JSON.stringify(part)}`);
     return encodeURIComponent(part);
   });
   const query = new URLSearchParams();
@@ -128,14 +129,14 @@ async function read(operation: Operation, response: Response): Promise<unknown> 
   const whole = await response.arrayBuffer().catch((error: unknown) => Promise.reject(connectionError(error)));
   if (!response.ok) return refusalOf(response, whole);
   switch (operation.answer) {
-    case "json":
+    case undefined:
       return jsonOf(whole);
     case "text":
       return new TextDecoder().decode(whole);
     case "bytes":
       return new Uint8Array(whole);
     case "events":
-      throw new TypeError(`${operation.id} is followed, not called`);
+      throw new TypeError(`${operation.path} is followed, not called`);
   }
 }
 
