@@ -305,7 +305,7 @@ export abstract class Operations {
     return this.call<Appended>(OPERATIONS.appendEvents, { path: [id], body, query: { ...query } }, options);
   }
 
-  /** Reviews a proposal or an intent of a trace, as a critic, with the operator's key. */
+  /** Reviews a proposal, an intent or a claim of a trace, as a critic, with the operator's key. */
   reviewTrace(id: string, body: ReviewTraceBody, options: CallOptions = {}): Promise<Appended> {
     return this.call<Appended>(OPERATIONS.reviewTrace, { path: [id], body }, options);
   }

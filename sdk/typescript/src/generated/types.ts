@@ -57,7 +57,7 @@ export interface Beaten {
 
 /** What is shown of a task at a glance, beside the keys of its file; what there is not is absent. */
 export interface Card {
-  /** The proposal or intent of that run that waits for a person's review. */
+  /** The proposal, intent or claim of that run that waits for a person's review. */
   asks?: string;
   beatTtlMs?: number;
   /** The trace of the guarded run that is open. */
