@@ -5,6 +5,8 @@ use std::time::Duration;
 use baton_core::guard::{Critic, Policy};
 use baton_core::roles::{RULES, VERIFIER};
 use baton_core::{AgentName, duration};
+use baton_store::History as _;
+use baton_store::keys::KeyStore;
 use serde_json::{Value, json};
 
 use crate::commands::Ended;
@@ -35,6 +37,9 @@ pub(super) fn check(ctx: &Context, ui: &mut Ui) -> Ended {
             "team.{part}: expected an agent of the harness acp or llm, got exec: its tools run before anybody is asked"
         ));
     }
+    let reader = ctx.visit()?.reader;
+    let keys = KeyStore::new(&ctx.state_dir()?, &reader.ledger().origin);
+    problems.extend(team.key_problems(&reader, &keys)?);
     let exit = if problems.is_empty() { Exit::Ok } else { Code::Config.exit() };
     if ui.json {
         ui.object(&json!({
@@ -87,6 +92,7 @@ fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
         ("profile", policy.profile.to_string()),
         ("risk_threshold", policy.risk_threshold.to_string()),
         ("tool_risks", if risks.is_empty() { "none".to_owned() } else { risks.join(", ") }),
+        ("read_only", policy.read_only.iter().map(String::as_str).collect::<Vec<_>>().join(", ")),
         ("min_evidence", policy.min_evidence.to_string()),
         ("open_disputes", policy.open_disputes.to_string()),
         ("critics", critics.join(", ")),

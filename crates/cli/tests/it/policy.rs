@@ -55,6 +55,26 @@ fn what_would_keep_a_task_from_being_done_is_said() {
     }
     let unknown = home(&format!("[team]\nplanner = \"eve\"\n{AGENTS}"));
     unknown.run(&["policy", "check"]).refused(2, "U001", "there is no [agents.eve]");
+    // Keys, too: whoever has none gets one, and what is wrong with one that there is keeps its part from being played.
+    let keyed = self::home(&format!("[team]\nplanner = \"ada\"\nexecutor = \"bob\"\n{AGENTS}"));
+    keyed.run(&["policy", "check"]).expect(0);
+    keyed.json(&["agent", "key", "ada", "--role", "executor"]);
+    let bob = keyed.json(&["agent", "key", "bob", "--role", "executor"]);
+    let checked = keyed.run(&["policy", "check"]);
+    let says = "team.planner: the key";
+    assert!(
+        checked.expect(2).stdout.contains(says) && checked.stdout.contains("is not bound for role planner")
+    );
+    keyed.json(&["agent", "key", "ada", "--rotate", "--role", "planner"]);
+    let private = keyed.private_key(bob["key"].as_str().unwrap());
+    fs::rename(&private, keyed.path("aside")).unwrap();
+    let checked = keyed.run(&["policy", "check"]);
+    assert!(checked.expect(2).stdout.contains("team.executor: the key of bob is not on this machine"));
+    fs::rename(keyed.path("aside"), &private).unwrap();
+    keyed.run(&["policy", "check"]).expect(0);
+    keyed.json(&["agent", "key", "ada", "--revoke", "--reason", "lost"]);
+    let checked = keyed.run(&["policy", "check"]);
+    assert!(checked.expect(2).stdout.contains("team.planner: the key of ada was revoked"));
     // The names under which Baton itself judges are nobody else's.
     let home = home("[agents.baton-rules]\nharness = \"mock\"\n");
     home.run(&["policy", "check"]).refused(2, "U001", "baton-rules");

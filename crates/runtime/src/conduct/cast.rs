@@ -6,9 +6,9 @@ use baton_core::guard::{Critic, Policy, Team};
 use baton_core::roles::{OPERATOR, RULES, VERIFIER};
 use baton_core::{AgentName, Role};
 use baton_ledger::key::SecretKey;
-use baton_store::Journal;
 use baton_store::keys::{self, KeyStore};
 use baton_store::registry::{self, AgentKey};
+use baton_store::{History, Journal, ReadError};
 
 use crate::engine::Fault;
 
@@ -67,6 +67,31 @@ impl TeamNames {
         found
     }
 
+    /// What is wrong with the keys of those whom it names. Whoever has none gets one.
+    pub fn key_problems(&self, history: &dyn History, keys: &KeyStore) -> Result<Vec<String>, ReadError> {
+        let parts = [
+            (Role::Planner, &self.planner),
+            (Role::Executor, &self.executor),
+            (Role::Critic, &self.critic),
+            (Role::Auditor, &self.auditor),
+        ];
+        let all = registry::agent_keys(history)?;
+        let mut found = Vec::new();
+        for (role, agent) in parts.into_iter().filter_map(|(role, name)| Some((role, name.as_ref()?))) {
+            let signs_here = matches!(role, Role::Executor | Role::Auditor);
+            let problem = match registry::agent_key(history, agent)? {
+                None => all.iter().any(|key| key.agent == *agent).then(|| revoked(agent, role)),
+                Some(key) if !key.roles.contains(&role) => Some(unbound(&key, role)),
+                Some(key) if signs_here && !keys.path(key.public.id()).exists() => {
+                    Some(format!("the key of {agent} is not on this machine, and Baton signs with it"))
+                }
+                Some(_) => None,
+            };
+            found.extend(problem.map(|problem| format!("team.{role}: {problem}")));
+        }
+        Ok(found)
+    }
+
     /// The team of one run, or what keeps it from being one.
     pub fn team(&self, policy: &Policy, executor: &AgentName) -> Result<Team, String> {
         let executor = self.executor.as_ref().unwrap_or(executor);
@@ -86,6 +111,19 @@ impl TeamNames {
         let planner = self.planner.clone().ok_or("team.planner: nobody proposes")?;
         Ok(Team { planner, executor: executor.clone(), critic, auditor })
     }
+}
+
+fn revoked(agent: &AgentName, role: Role) -> String {
+    format!("the key of {agent} was revoked: baton agent key {agent} --role {role}")
+}
+
+fn unbound(registered: &AgentKey, role: Role) -> String {
+    let (agent, key) = (&registered.agent, registered.public.id());
+    let roles: Vec<&str> = registered.roles.iter().chain([&role]).map(|role| role.as_str()).collect();
+    let roles = roles.join(",");
+    format!(
+        "the key {key} of {agent} is not bound for role {role}: baton agent key {agent} --rotate --role {roles}"
+    )
 }
 
 /// The parts that an agent plays in a team.
@@ -135,9 +173,7 @@ impl Guarding {
             Some(registered) => registered,
             // A person ended it, and gives it another one, or does not.
             None if registry::agent_keys(journal)?.iter().any(|key| key.agent == *agent) => {
-                return Err(NoKey::NotFor(format!(
-                    "the key of {agent} was revoked: baton agent key {agent} --role {role}"
-                )));
+                return Err(NoKey::NotFor(revoked(agent, role)));
             }
             None => {
                 let secret = self.keys.create()?;
@@ -150,12 +186,7 @@ impl Guarding {
             }
         };
         if !registered.roles.contains(&role) {
-            let key = registered.public.id();
-            let roles: Vec<&str> = registered.roles.iter().chain([&role]).map(|role| role.as_str()).collect();
-            return Err(NoKey::NotFor(format!(
-                "the key {key} of {agent} is not bound for role {role}: baton agent key {agent} --rotate --role {}",
-                roles.join(",")
-            )));
+            return Err(NoKey::NotFor(unbound(&registered, role)));
         }
         match self.keys.load(registered.public.id()) {
             Ok(secret) => Ok(Signer { registered, secret: Arc::new(secret) }),
