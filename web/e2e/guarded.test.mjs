@@ -22,8 +22,12 @@ test("a guarded run is told as a story, and a person reviews it in the page", as
   await intent.getByText("good.txt").first().waitFor();
   await intent.getByText("its hash is the cited one").waitFor();
   await intent.getByRole("button", { name: "Approve i1" }).click();
+  const claim = page.getByRole("region", { name: "Review of c1" });
+  await claim.getByText("bob claims c1").waitFor();
+  assert.equal(await claim.getByRole("button", { name: "Challenge c1" }).isDisabled(), true, "no without a reason");
+  await claim.getByRole("button", { name: "Approve c1" }).click();
   const story = page.getByRole("list", { name: "The story of this run" });
-  for (const part of ["operator approves p1", "it is fine", "operator approves i1", "bob starts i1", "bob ran i1: exit 0", "bob claims c1", "bob states", "dora verified up to", "the trace is closed"]) {
+  for (const part of ["operator approves p1", "it is fine", "operator approves i1", "bob starts i1", "bob ran i1: exit 0", "bob claims c1", "operator lets c1 stand", "bob states", "dora verified up to", "the trace is closed"]) {
     await story.getByText(part).first().waitFor();
   }
   await page.getByText("completed", { exact: true }).first().waitFor();

@@ -75,7 +75,7 @@ test("a screen that cannot be drawn says so, keeps the frame alive, and is tried
   const page = await open(t, server, {
     path: "/sessions",
     before: async (fresh) => {
-      await changed("**/v1/sessions", () => ({ v: 1 }), () => isOdd)(fresh);
+      await changed("**/v1/sessions?*", () => ({ v: 1 }), () => isOdd)(fresh);
       await changed("**/v1/status", (body) => ({ ...body, agents: null }), () => isOdd)(fresh);
     },
   });

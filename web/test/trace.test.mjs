@@ -39,7 +39,14 @@ test("a run goes from planning to its verification, and what waits for a person 
   assert.deepEqual(then(record("tool_intent_reviewed", "operator", { intent_id: "i1", status: "approved" })), ["executing", [], false]);
   assert.deepEqual(then(record("tool_execution_started", "bob", { intent_id: "i1" })), ["executing", [], false]);
   assert.deepEqual(then(record("tool_execution_completed", "bob", { intent_id: "i1", exit_status: 0 })), ["claiming", [], false]);
-  assert.deepEqual(then(record("claim_issued", "bob", { claim_id: "c1" })), ["auditing", [], false]);
+  assert.deepEqual(then(record("claim_issued", "bob", { claim_id: "c1" })), ["auditing", ["c1"], false]);
+  assert.deepEqual(then(record("claim_challenged", "operator", { claim_id: "c1", reason: "thin" })), ["auditing", [], false]);
+  assert.deepEqual(then(record("claim_issued", "bob", { claim_id: "c2", revises: "c1" })), ["auditing", ["c2"], false]);
+  const note = record("note", "operator", { claim_id: "c2", status: "unchallenged", rationale: "I looked" });
+  assert.deepEqual(then({ ...note, actor: { ...note.actor, role: "executor" } }), ["auditing", ["c2"], false]);
+  const stand = { ...note, actor: { ...note.actor, role: "critic" } };
+  assert.deepEqual(then(stand), ["auditing", [], false]);
+  assert.deepEqual([told(stand).start, told(stand).text], ["operator lets c2 stand", "I looked"]);
   assert.deepEqual(then(record("final_statement_signed", "bob")), ["auditing", [], false]);
   assert.deepEqual(then(record("verification_run_completed", "dora", { status: "pass-with-warnings" })), ["completed", [], true]);
 });
