@@ -66,7 +66,7 @@ def turn(how):
     elif how == "keyless":
         run("touch begun; while [ ! -e go ]; do sleep 0.05; done")
         run("true")
-    elif how == "revoked":
+    elif how in ("revoked", "waiting"):
         run("touch begun; while [ ! -e go ]; do sleep 0.05; done")
     elif how == "overhears":
         run("true")
@@ -277,4 +277,28 @@ fn a_claim_whose_evidence_is_missing_goes_into_the_audit_and_fails_there() {
     assert_eq!(end["payload"]["state"], "failed", "{end}");
     assert!(text(&end["payload"]["why"]).contains("ARTIFACT_MISSING"), "{end}");
     assert_eq!(home.status(&task), "blocked");
+}
+
+#[test]
+fn a_run_whose_records_were_changed_while_it_was_open_fails_in_its_audit() {
+    let home = team_with_hand("");
+    let task = home.guarded("waiting");
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    until("its tool runs", || home.work().join("begun").exists());
+    // Somebody who can write the file has the critic say something else; the length stays, and the line reads.
+    let segment = home.segment();
+    let before = fs::read_to_string(&segment).unwrap();
+    let (was, is) = ("the mock critic says approved", "the mock critic says disproved");
+    assert!(before.contains(was), "{before}");
+    fs::write(&segment, before.replacen(was, &is[..was.len()], 1)).unwrap();
+    fs::write(home.work().join("go"), "").unwrap();
+    wait(&mut run);
+    let after = fs::read_to_string(&segment).unwrap();
+    let verified = after.lines().find(|line| line.contains("\"task.verified\"")).unwrap();
+    let verified: Value = serde_json::from_str(verified).unwrap();
+    let end = &verified["payload"];
+    assert_eq!((&end["state"], &end["verdict"]), (&json!("failed"), &json!("fail")), "{end}");
+    // Whoever reads it from now on is told where it does not hold.
+    let report = home.run(&["verify"]);
+    assert!(report.expect(7).stdout.contains("HASH_MISMATCH"), "{report:?}");
 }
