@@ -80,7 +80,7 @@ test("a screen that cannot be drawn says so, keeps the frame alive, and is tried
     },
   });
   const alert = page.getByRole("alert");
-  await alert.getByText("This screen cannot be shown").waitFor();
+  await alert.getByText("The sessions cannot be shown").waitFor();
   await alert.getByText("not as this page knows it").waitFor();
   assert.deepEqual(await axe(page), []);
   // What needs a person is there, and the other screens are.
@@ -94,9 +94,9 @@ test("a screen that cannot be drawn says so, keeps the frame alive, and is tried
   await alert.getByText("This screen cannot be shown").waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("s");
-  await alert.getByText("This screen cannot be shown").waitFor();
+  await alert.getByText("The sessions cannot be shown").waitFor();
   await page.getByRole("button", { name: "Try again" }).click();
-  await alert.getByText("This screen cannot be shown").waitFor();
+  await alert.getByText("The sessions cannot be shown").waitFor();
   isOdd = false;
   // Something that comes in meanwhile has it tried again without being asked.
   const shown = page.getByText("No session yet").waitFor();
