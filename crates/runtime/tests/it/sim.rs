@@ -383,7 +383,7 @@ fn simulate(seed: u64) -> u64 {
 fn a_power_cut_between_any_two_effects_loses_and_doubles_nothing() {
     let seeds = from_env("BATON_TASK_SEEDS", 10_000);
     let first = from_env("BATON_TASK_SEED", 0);
-    within(600, "the simulation of tasks", move || {
+    within(600 + seeds / 50, "the simulation of tasks", move || {
         let next = AtomicU64::new(0);
         let done = AtomicU64::new(0);
         std::thread::scope(|scope| {
