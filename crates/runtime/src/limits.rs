@@ -375,6 +375,9 @@ pub const GUARD_ROUNDS_MAX: usize = 3;
 /// How often an executor is set to work in one attempt: each time it has ended its turn and something is left.
 pub const GUARD_TURNS_MAX: usize = 5;
 
+/// How often an executor is asked in an attempt what came of its work: whoever goes on working after each claim does not come to an end.
+pub const GUARD_CLAIMINGS_MAX: usize = 16;
+
 /// How often a verification is made again because the run went on meanwhile.
 pub const GUARD_AUDITS_MAX: usize = 8;
 

@@ -235,7 +235,7 @@ export async function loadSessions(): Promise<void> {
   const asked = performance.now();
   try {
     const [live, first] = await Promise.all([client.listSessions({ live: true, limit: PAGE }), client.listSessions({ limit: FIRST_PAGE })]);
-    if (![live, first].every(({ sessions }) => Array.isArray(sessions))) throw new Error("what came is not as this page knows it");
+    if (![live, first].every(({ sessions }) => Array.isArray(sessions))) throw new Error("not as this page knows it");
     takeSessions([...live.sessions, ...first.sessions], asked);
     // Whoever has gone further goes on from there.
     if (sessionsLoading.value.kind !== "whole") sessionsNext.value = first.next;

@@ -20,9 +20,12 @@ const ORDER: readonly Need["kind"][] = ["question", "permission", "review", "blo
 const OWN_END = "dependencies";
 
 export function needsOf(tasks: Iterable<Task>, sessions: readonly Session[]): readonly Need[] {
-  const needs: Need[] = [];
-  for (const session of Array.isArray(sessions) ? sessions : []) needs.push(...sound(() => ofSession(session)));
-  for (const task of tasks) needs.push(...sound(() => ofTask(task)));
+  const [needs, guarded]: [Need[], Set<unknown>] = [[], new Set()];
+  for (const task of tasks) {
+    needs.push(...sound(() => ofTask(task)));
+    sound(() => (cardOf(task).guard !== undefined && guarded.add(task.id), []));
+  }
+  for (const session of Array.isArray(sessions) ? sessions : []) needs.push(...sound(() => ofSession(session, guarded)));
   return needs.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || a.since - b.since || (a.key < b.key ? -1 : 1));
 }
 
@@ -35,8 +38,11 @@ function sound(read: () => readonly Need[]): readonly Need[] {
   }
 }
 
-const ofSession = (session: Session): readonly Need[] =>
-  session.terminationInfo ? [] : (session.pendingPermissions ?? []).map((asked) => ofPermission(session, asked));
+/** What a tool of a guarded run waits for is its review, which the task tells. */
+const ofSession = (session: Session, guarded: ReadonlySet<unknown>): readonly Need[] =>
+  (session.terminationInfo ? [] : session.pendingPermissions ?? [])
+    .filter((asked) => asked.kind === "question" || !guarded.has(session.taskId))
+    .map((asked) => ofPermission(session, asked));
 
 function ofPermission(session: Session, asked: Permission): Need {
   return {

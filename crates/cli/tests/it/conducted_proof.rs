@@ -302,3 +302,62 @@ fn a_run_whose_records_were_changed_while_it_was_open_fails_in_its_audit() {
     let report = home.run(&["verify"]);
     assert!(report.expect(7).stdout.contains("HASH_MISMATCH"), "{report:?}");
 }
+
+#[test]
+fn what_is_let_through_while_something_else_is_done_is_done_too() {
+    let home = team_with_hand("");
+    let task = home.guarded("waiting");
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    until("its tool runs", || home.work().join("begun").exists());
+    let trace = home.guard_of(&task);
+    let other = json!({"type": "proposal_created", "payload": {
+        "proposal_id": "p2", "objective": "quite other work", "revises": "p1", "required_tools": ["run_command"],
+    }});
+    home.run_with(&["trace", "append", &trace, "--agent", "ada"], other.to_string()).expect(0);
+    home.run(&["trace", "review", &trace, "p2", "approve", "--reason", "rather this"]).expect(0);
+    fs::write(home.work().join("go"), "").unwrap();
+    wait(&mut run);
+    let events = home.told(&trace);
+    expect_accounted(&events);
+    let on = |of: &str| of_type(&events, "tool_intent_signed", "proposal_id", of);
+    assert_eq!((on("p1"), on("p2")), (1, 1), "{events:?}");
+    expect_passes(&home, &trace);
+}
+
+fn of_type(events: &[Value], name: &str, member: &str, value: &str) -> usize {
+    of(events, name).iter().filter(|event| event["payload"][member] == value).count()
+}
+
+#[test]
+fn a_person_who_is_the_critic_challenges_claims_and_lets_them_stand() {
+    let home = team_with_hand("[policy]\nprofile = \"strict\"\n");
+    home.recast("critic = \"cleo\"\n", "");
+    let task = home.guarded("quiet");
+    let mut run = home.command(&["run", "--task", &task, "--json"]).spawn().unwrap();
+    let waits = |id: &str| {
+        until(&format!("{id} waits"), || {
+            home.run(&["task", "show", &task]).stdout.contains(&format!(" {id} approve --reason"))
+        });
+    };
+    let review = |id: &str, verdict: &str| {
+        home.run(&["trace", "review", &home.guard_of(&task), id, verdict, "--reason", "because"])
+    };
+    for id in ["p1", "i1"] {
+        waits(id);
+        review(id, "approve").expect(0);
+    }
+    waits("c1");
+    review("c1", "block").expect(0);
+    review("c1", "approve").refused(4, "G001", "c1 ");
+    // It answers in a way that answers nothing, and then as it should.
+    for id in ["c2", "c3"] {
+        waits(id);
+        review(id, "approve").expect(0);
+    }
+    wait(&mut run);
+    let events = home.told(&home.guard_of(&task));
+    assert_eq!(of_type(&events, "claim_issued", "revises", "c1"), 1);
+    let end = &of(&events, "final_statement_signed")[0]["payload"];
+    assert_eq!((&end["claim_ids"], &end["disputed"]), (&json!(["c2", "c3"]), &json!([])));
+    expect_passes(&home, &home.guard_of(&task));
+}

@@ -167,11 +167,16 @@ impl Run {
         self.intents().filter(move |known| known.ended.is_some() && !known.has_failed && !is_rejected(known))
     }
 
-    /// Whether a claim rests on something, and on nothing but what was done for proposals that were rejected since.
+    /// Whether a claim rests on nothing but what was done for proposals that were rejected since. One that does not say what it rests on rests on what
+    /// was done before it.
     pub fn is_groundless(&self, claimed: &Claimed) -> bool {
         let of = |id: &Token| self.proposal(&self.intent(id)?.intent.proposal_id);
-        let mut rests_on = claimed.claim.executions.iter().peekable();
-        rests_on.peek().is_some() && rests_on.all(|id| of(id).is_some_and(|of| of.is_rejected))
+        let named = &claimed.claim.executions;
+        let has_rejected = self.proposals().any(|proposed| proposed.is_rejected);
+        match named.is_empty() {
+            true => has_rejected && !self.done().any(|done| done.ended < Some(claimed.seq)),
+            false => named.iter().all(|id| of(id).is_some_and(|of| of.is_rejected)),
+        }
     }
 
     /// Whether the final statement is signed.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::event::NOTE;
-use baton_core::guard::Run;
+use baton_core::guard::{Run, Step};
 use baton_core::ids::{Digest, Token};
 use baton_core::roles::OPERATOR;
 use baton_core::task::Task;
@@ -74,7 +74,11 @@ fn run_of(history: &dyn History, trace: TraceId) -> Option<(Arc<Run>, BTreeSet<T
         for stored in &lines {
             let line = Line::parse(stored.text.as_bytes()).ok()?;
             next = line.seq + 1;
-            Heard::of_line(&line).apply(&mut run, &Speaker::of_line(&line));
+            let heard = Heard::of_line(&line);
+            heard.apply(&mut run, &Speaker::of_line(&line));
+            if let Some(Ok(Step::Overridden(over))) = heard.step.as_deref() {
+                stands.insert(over.target.clone());
+            }
             stands.extend(let_stand(&line));
         }
         if lines.len() < LINES_AT_ONCE {

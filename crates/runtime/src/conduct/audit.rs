@@ -4,7 +4,7 @@ use std::io;
 
 use baton_core::event::{Payload, Seen};
 use baton_core::guard::{Audit, Bare, Outcome, Step};
-use baton_core::ids::{Digest, TraceId};
+use baton_core::ids::{Digest, Token, TraceId};
 use baton_core::{Role, limits};
 use baton_ledger::canonical;
 use baton_ledger::note::TraceHead;
@@ -15,7 +15,7 @@ use baton_store::Journal;
 use baton_store::registry::signed_own;
 use baton_store::tasks::fold::LINES_AT_ONCE;
 
-use super::scene::{Scene, Unsaid, through};
+use super::scene::{Scene, Unsaid, work};
 use super::stage::Stage;
 use crate::engine::Fault;
 
@@ -101,11 +101,11 @@ impl Scene {
         }
     }
 
-    /// Records that the executor is through with what was approved, where its report does not say so: whoever goes on with the run does not have it
-    /// done again.
-    pub(super) fn note_through(&self) -> Result<(), Fault> {
+    /// Records that the executor is through with a proposal, where its report does not say so: whoever goes on with the run does not have it done again.
+    /// Or that what was reported so far is about another proposal than is to be worked on now.
+    pub(super) fn note_work(&self, how: &str, on: &Token) -> Result<(), Fault> {
         let ground = self.engine.ground();
-        let note = Payload::note(through());
+        let note = Payload::note(work(how, on));
         let events = vec![signed_own(self.trace, note, &ground.ledger_key)?];
         match ground.journal.append(Proposal { events, decided_on: Vec::new() }) {
             Ok(_) | Err(AppendError::Refused(Refusal::Closed(_) | Refusal::Guard(_))) => Ok(()),

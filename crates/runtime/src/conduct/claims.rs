@@ -12,11 +12,17 @@ use super::play::Conductor;
 use super::scene::{Standing, Unsaid};
 use super::stage::Stage;
 use super::{Halt, Own, done, evidence_of, own_player, prompt};
+use crate::limits::GUARD_CLAIMINGS_MAX;
 use crate::session::Ask;
 
 impl Conductor<'_> {
     /// Issues the claim of a completion report; without one the executor is asked for its claims.
     pub(super) fn claim(&mut self, standing: &Standing) -> Result<(), Halt> {
+        self.claimings += 1;
+        if self.claimings > GUARD_CLAIMINGS_MAX {
+            let why = format!("the executor ran something again after each of {GUARD_CLAIMINGS_MAX} claims");
+            return Err(Halt::Failed(why));
+        }
         let Some(Reported { outcome, pos, .. }) = self.reported()? else {
             let (asked, before) = (prompt::claims(standing), standing.run.claims().count());
             return self.ask_for(Role::Executor, (&asked, standing.head), &move |now, _| {
@@ -97,7 +103,11 @@ impl Conductor<'_> {
     }
 
     fn wait_for_word(&mut self, standing: &Standing, ids: &[Token]) -> Result<(), Halt> {
-        match ids.iter().find(|id| !standing.aside.stands.contains(*id)) {
+        let waits = |id: &&Token| {
+            let is_challenged = standing.run.claim(id).is_some_and(|claimed| claimed.open_challenges > 0);
+            !is_challenged && !standing.aside.stands.contains(*id)
+        };
+        match ids.iter().find(waits) {
             Some(id) => self.wait_for_person(standing, id),
             None => Ok(()),
         }

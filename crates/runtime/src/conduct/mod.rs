@@ -275,8 +275,10 @@ impl From<Unsaid> for Halt {
             Unsaid::HeadMoved | Unsaid::Closed => {
                 Halt::Failed("the run went on without the conductor".to_owned())
             }
+            // It may come back: the attempt has failed, and the run has not.
             Unsaid::KeyElsewhere => {
-                Halt::Failed("a key that Baton would sign with is not on this machine".to_owned())
+                let why = "a key that Baton would sign with is not on this machine".to_owned();
+                Halt::player(Watched::Gone, why)
             }
             Unsaid::Fault(fault) => Halt::Fault(fault),
         }

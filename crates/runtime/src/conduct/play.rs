@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::guard::{Claimed, Known, Next, Outcome as Verdict, Reply};
+use baton_core::guard::{Claimed, Known, Next, Outcome as Verdict, Proposed, Reply};
 use baton_core::ids::Token;
 use baton_core::task::{Outcome as Reports, Papers, Reported, Task};
 use baton_core::{Role, Seen};
@@ -12,7 +12,7 @@ use baton_core::{Role, Seen};
 use super::audit::Verified;
 use super::gate::{is_at_work, settle};
 use super::player::Player;
-use super::scene::{Standing, Unsaid};
+use super::scene::{ENDED, Standing, Unsaid};
 use super::stage::{NotTaken, Stage};
 use super::{Failed, Halt, Own, Playing, cite, give_up, own_player, prompt};
 use crate::harness::AgentSpec;
@@ -39,6 +39,8 @@ pub(crate) struct Conductor<'a> {
     pub(super) examined: BTreeSet<Token>,
     pub(super) answered: BTreeSet<Token>,
     pub(super) rounds: usize,
+    /// How often the executor was asked what came of its work.
+    pub(super) claimings: usize,
     /// What somebody was told to do, so that it is told once.
     pub(super) told: BTreeSet<Token>,
     tokens: Tokens,
@@ -73,6 +75,7 @@ impl<'a> Conductor<'a> {
             examined: BTreeSet::new(),
             answered: BTreeSet::new(),
             rounds: 0,
+            claimings: 0,
             told: BTreeSet::new(),
             tokens: Tokens::default(),
             has_executor: false,
@@ -358,10 +361,16 @@ impl<'a> Conductor<'a> {
     }
 
     fn execute(&mut self, standing: &Standing) -> Result<(), Halt> {
-        if self.turns >= GUARD_TURNS_MAX {
-            return Ok(self.stage.scene.note_through()?);
+        let most = GUARD_TURNS_MAX + standing.run.policy().max_fallbacks as usize;
+        if self.turns >= most {
+            return Err(Halt::Failed(format!(
+                "the executor was set to work {most} times, and is not through"
+            )));
         }
         self.turns += 1;
+        let Some(on) = standing.run.approved().map(|proposed| proposed.proposal.proposal_id.clone()) else {
+            return Ok(());
+        };
         // It has nothing more to do, unless it is asked for another one.
         self.dismiss(Role::Planner, || Ask::Finish);
         let executor = self.stage.agent(Role::Executor).clone();
@@ -378,11 +387,20 @@ impl<'a> Conductor<'a> {
             }
             Err(halt) => return Err(halt),
         }
-        if takes_mcp && self.reported()?.is_none() && self.stage.scene.look()?.run.claims().next().is_none() {
-            self.turn(Role::Executor, (prompt::remind(), standing.head), &mut meanwhile)?;
+        let now = self.stage.scene.look()?;
+        let is_on = |proposed: &Proposed| proposed.proposal.proposal_id == on;
+        if !now.run.approved().is_some_and(is_on) {
+            // Meanwhile something else was let through, or nothing any more. What was reported is not about that.
+            if now.run.approved().is_some() && self.reported()?.is_some() {
+                self.stage.scene.note_work("begins", &on)?;
+            }
+            return Ok(());
         }
         if self.reported()?.is_none() {
-            self.stage.scene.note_through()?;
+            self.stage.scene.note_work(ENDED, &on)?;
+        }
+        if takes_mcp && self.reported()?.is_none() && now.run.claims().next().is_none() {
+            self.turn(Role::Executor, (prompt::remind(), standing.head), &mut meanwhile)?;
         }
         self.expect_unblocked()
     }
@@ -482,7 +500,7 @@ impl<'a> Conductor<'a> {
                 Next::Close => self.close()?,
                 Next::Settle(id) => match self.settle(&id) {
                     // Nobody may sign for the executor any more, as where its key was revoked: the run ends all the same.
-                    Err(Halt::Failed(_)) => self.audit(Some(why))?,
+                    Err(Halt::Failed(_) | Halt::Player(_)) => self.audit(Some(why))?,
                     settled => settled?,
                 },
                 _ => self.audit(Some(why))?,

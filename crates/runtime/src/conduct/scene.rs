@@ -45,7 +45,8 @@ struct Folded {
     head: Option<Seen>,
     began: Option<Timestamp>,
     approved: u64,
-    through: u64,
+    /// The proposal that the executor was last said to be through with.
+    through: Option<Token>,
     is_closed: bool,
     aside: Arc<Aside>,
 }
@@ -73,8 +74,7 @@ pub(super) struct Standing {
     pub(super) began: Timestamp,
     /// Where in the ledger a proposal was last let through; nothing that was reported before is about it.
     pub(super) approved: u64,
-    /// Where in the ledger the executor was last said to be through.
-    through: u64,
+    through: Option<Token>,
     pub(super) is_closed: bool,
     pub(super) aside: Arc<Aside>,
 }
@@ -82,7 +82,8 @@ pub(super) struct Standing {
 impl Standing {
     /// Whether the executor has done what was last let through.
     pub(super) fn is_through(&self) -> bool {
-        self.through > self.approved
+        let approved = self.run.approved().map(|proposed| &proposed.proposal.proposal_id);
+        approved.is_some() && self.through.as_ref() == approved
     }
 }
 
@@ -136,7 +137,8 @@ impl Scene {
         let (Some(run), Some(head), Some(began)) = (folded.run.clone(), folded.head, folded.began) else {
             return Err(missing().into());
         };
-        let Folded { approved, through, is_closed, .. } = *folded;
+        let Folded { approved, is_closed, .. } = *folded;
+        let through = folded.through.clone();
         Ok(Standing { run, head, began, approved, through, is_closed, aside: folded.aside.clone() })
     }
 
@@ -270,8 +272,10 @@ impl Folded {
         if approved == Some(line.seq) {
             self.approved = line.pos;
         }
-        if is_through(line) {
-            self.through = line.pos;
+        match noted(line) {
+            Some((true, on)) => self.through = Some(on),
+            Some((false, _)) => self.approved = line.pos,
+            None => {}
         }
         self.is_closed |= line.event_type == "trace.closed";
         if line.event_type == "session_initialized" {
@@ -304,6 +308,8 @@ impl Folded {
                 drop(aside.words.insert(challenge.claim_id.clone(), challenge.reason.clone()));
             }
             Step::Aborted(abort) => aside.why = Some(abort.reason.clone()),
+            // Whoever sets a judgement of it aside has said what there is to say.
+            Step::Overridden(over) => drop(aside.stands.insert(over.target.clone())),
             Step::Completed(ended) | Step::Failed(ended) => {
                 let cited = ended.artifacts.iter().filter_map(|hash| aside.artifacts.get(hash).cloned());
                 let cited = cited.collect();
@@ -317,14 +323,20 @@ impl Folded {
     }
 }
 
-/// What Baton notes when the executor is through, and whether a line is that.
-pub(super) fn through() -> Map<String, Value> {
-    Map::from_iter([("work".to_owned(), "ended".into())])
+/// How Baton notes that the executor is through with a proposal.
+pub(super) const ENDED: &str = "ended";
+
+/// What Baton notes of the work for a proposal.
+pub(super) fn work(how: &str, on: &Token) -> Map<String, Value> {
+    Map::from_iter([("work".to_owned(), how.into()), ("proposal_id".to_owned(), on.as_str().into())])
 }
 
-fn is_through(line: &Line<'_>) -> bool {
-    let is_own = line.event_type == NOTE && line.role == Role::System;
-    is_own && line.to_payload().is_ok_and(|payload| *payload.fields() == through())
+/// Whether a line is such a note: whether the work has ended, and of which proposal.
+fn noted(line: &Line<'_>) -> Option<(bool, Token)> {
+    let payload = line.to_payload().ok().filter(|_| line.event_type == NOTE && line.role == Role::System)?;
+    let fields = payload.fields();
+    let on = fields.get("proposal_id")?.as_str()?.parse().ok()?;
+    Some((fields.get("work")?.as_str()? == ENDED, on))
 }
 
 /// The bytes by which an input is known: the same for the same input, however it was written.

@@ -133,6 +133,8 @@ pub struct Live {
     pub agent: AgentName,
     pub bound: Option<Bound>,
     pub cwd: PathBuf,
+    /// What it plays in a guarded run.
+    pub part: Option<Part>,
     /// What was known of it when it began.
     pub(super) begun: Arc<Snapshot>,
 }
@@ -327,7 +329,8 @@ impl Broker {
         });
         let handle = handle.inspect_err(|_| self.revoke(id)).map_err(io)?;
         unfinished.is_begun = true;
-        let live = Live { handle, agent: begin.agent, bound: begin.bound, cwd: begin.cwd, begun };
+        let Begin { agent, bound, cwd, part, .. } = begin;
+        let live = Live { handle, agent, bound, cwd, part, begun };
         let mut running = self.running();
         // One that has ended already is not listed.
         if !is_over.load(Ordering::Acquire) {

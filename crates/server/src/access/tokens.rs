@@ -101,6 +101,8 @@ struct Kept {
 }
 
 const FILE: &str = "tokens.json";
+/// Held by whoever changes them.
+const LOCK_FILE: &str = "tokens.lock";
 /// The administrator's own token as text, for the link that `serve` prints.
 const OWN_FILE: &str = "admin.token";
 const OWN_NAME: &str = "admin";
@@ -118,6 +120,7 @@ impl Tokens {
 
     /// The administrator's own token; made where there is none yet, or where it is not known any more.
     pub fn own(&self) -> Result<String, Error> {
+        let _turn = self.turn()?;
         let path = self.dir.join(OWN_FILE);
         match read_private(&path) {
             Ok(Some(text)) if self.find(text.trim())?.is_some() => return Ok(text.trim().to_owned()),
@@ -141,6 +144,7 @@ impl Tokens {
 
     /// Makes a token. Its text is given once and kept nowhere.
     pub fn add(&self, new: NewToken) -> Result<String, Error> {
+        let _turn = self.turn()?;
         let mut tokens = self.all()?;
         if tokens.iter().any(|entry| entry.name == new.name) {
             return Err(Error::Exists(new.name));
@@ -156,6 +160,7 @@ impl Tokens {
 
     /// Takes a token back.
     pub fn revoke(&self, name: &str) -> Result<(), Error> {
+        let _turn = self.turn()?;
         let mut tokens = self.all()?;
         let before = tokens.len();
         tokens.retain(|entry| entry.name != name);
@@ -163,6 +168,15 @@ impl Tokens {
             true => Err(Error::Unknown(name.to_owned())),
             false => self.save(tokens),
         }
+    }
+
+    /// Waits until nobody else changes them, in this process or another: whoever writes them has read them before.
+    fn turn(&self) -> Result<File, Error> {
+        let path = self.dir.join(LOCK_FILE);
+        let mut options = File::options();
+        let opened = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let locked = opened.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| Error::Io { path, source })
     }
 
     /// All of them, as they are now, whoever changed them.
@@ -289,6 +303,29 @@ mod tests {
 
     fn new(name: &str, scope: Scope) -> NewToken {
         NewToken { name: name.into(), scope, agent: None, task: None, expires_at: None }
+    }
+
+    #[test]
+    fn tokens_that_are_made_and_revoked_at_once_are_all_made_and_revoked() {
+        let (dir, tokens) = tokens();
+        let named =
+            |name: String| NewToken { name, scope: Scope::Viewer, agent: None, task: None, expires_at: None };
+        for n in 0..8 {
+            tokens.add(named(format!("old-{n}"))).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                // As other processes would, each reads and writes by itself.
+                let own = Tokens::new(dir.path());
+                scope.spawn(move || {
+                    own.revoke(&format!("old-{n}")).unwrap();
+                    own.add(named(format!("new-{n}"))).unwrap();
+                });
+            }
+        });
+        let mut names: Vec<String> = tokens.all().unwrap().into_iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, (0..8).map(|n| format!("new-{n}")).collect::<Vec<_>>());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const ROUTES: &[Route] = &[
         needs: Needs::Operate,
         query: &[],
         takes: Takes::Fields(&[
-            needed("id", Kind::Text(SUBJECT_CHARS_MAX), "The proposal_id or the intent_id."),
+            needed("id", Kind::Text(SUBJECT_CHARS_MAX), "The proposal_id, the intent_id or the claim_id."),
             needed("verdict", Kind::Word(&["approve", "block"]), "What is thought of it."),
             REASON,
         ]),

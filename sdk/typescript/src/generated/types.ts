@@ -733,7 +733,7 @@ export interface AppendEventsQuery {
 
 /** What `reviewTrace` takes. */
 export interface ReviewTraceBody {
-  /** The proposal_id or the intent_id. */
+  /** The proposal_id, the intent_id or the claim_id. */
   id: string;
   /** Why, in a few words. */
   reason: string;

@@ -91,7 +91,7 @@ function Safe({ troubles }: { troubles: readonly Trouble[] }) {
 function Agents({ agents }: { agents: readonly AgentStatus[] }) {
   return (
     <Part name="Agents" class="is-wide">
-      {agents.every((agent) => agent.harness === "mock") ? <p class="dim">No agent is configured{agents.length > 0 ? ", but for the mock that is built in" : ""}. <Command text="baton agent add --help" /></p> : null}
+      {agents.every((agent) => agent.name === "mock") ? <p class="dim">No agent is configured{agents.length > 0 ? ", but for the mock that is built in" : ""}. <Command text="baton agent add --help" /></p> : null}
       {agents.length === 0 ? null : (
         <div class="scrolls" tabIndex={0} role="region" aria-label="Agents">
           <table>

@@ -7,7 +7,7 @@ import { inWords } from "../../state/failure.js";
 import { plural } from "../../state/format.js";
 import type { Report } from "./record.js";
 import type { TraceModel } from "./state.js";
-import { sentence, VERDICTS } from "./words.js";
+import { isUnderWay, sentence, VERDICTS } from "./words.js";
 
 export function Verdict({ model }: { model: TraceModel }) {
   const checked = model.checked.value;
@@ -30,7 +30,7 @@ export function Verdict({ model }: { model: TraceModel }) {
     <Banner report={report} isWorse={own !== undefined} before={<div class="buttons">{button}</div>}>
       {own !== undefined ? <p class="text-bad">This page finds that record {own} is not what it should be. Verify again.</p> : null}
       <p class="dim">
-        Checked <Time at={at} />; integrity {report.integrity}, completeness {report.completeness}.
+        Checked <Time at={at} />{isUnderWay(report) ? "." : `; integrity ${report.integrity}, completeness ${report.completeness}.`}
         {since > 0 ? <> <Mark kind="warn">older head</Mark> {plural(since, "event")} came since.</> : null}
       </p>
     </Banner>
@@ -47,7 +47,7 @@ interface BannerProps {
 
 /** A report in short. */
 export function Banner({ report, isWorse = false, before, children }: BannerProps) {
-  const [kind, word] = VERDICTS[report.verdict] ?? VERDICTS.unknown;
+  const [kind, word] = isUnderWay(report) ? (["off", "Under way"] as const) : (VERDICTS[report.verdict] ?? VERDICTS.unknown);
   return (
     <section class={`trace-verdict is-${isWorse ? "bad" : kind}`} aria-label="Verdict" role="status">
       {before}

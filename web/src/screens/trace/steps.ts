@@ -80,7 +80,7 @@ export function told({ type, payload, actor, artifacts }: TraceRecord): Told {
     case "claim_challenged":
       return { start: `${who} challenges ${is("claim_id")}`, kind: "warn", text: is("reason"), below: all("evidence", hashes(payload, "evidence")) };
     case "note":
-      if (actor.role === "system" && is("work") !== "") return { start: "the executor is through", kind: "dim" };
+      if (actor.role === "system" && is("work") !== "") return { start: `the executor is through with ${is("proposal_id")}`, kind: "dim" };
       return isLetStand(type, actor, payload) ? { start: `${who} lets ${is("claim_id")} stand`, kind: "good", text: is("rationale") } : noted();
     case "final_statement_signed":
       return {

@@ -81,7 +81,7 @@ export function sentence(report: Report): string {
     case "fail": {
       const first = report.findings.find(isFailure);
       if (!first) return "Something does not hold.";
-      if (first.code === "FINALIZATION_INCOMPLETE" && isUnderWay(report)) return `${count}: the run has not ended. Until it has, a strict one does not pass.`;
+      if (isUnderWay(report)) return `${count}: the run has not ended. Until it has, a strict one does not pass.`;
       const after = report.firstBroken === undefined ? "" : ` Everything from ${noun} ${report.firstBroken} on is unproven.`;
       return `${first.code}${placed(first, noun)}: ${CODES[first.code]?.[1] ?? "it does not hold"}.${after}`;
     }

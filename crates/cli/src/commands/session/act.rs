@@ -214,6 +214,14 @@ pub(super) fn permit(ctx: &Context, ui: &mut Ui, args: Permit) -> Ended {
             .hint(format!("baton session show {}", live.handle.id()))
             .into());
     }
+    if let Some(part) = live.part.filter(|_| !is_question) {
+        // Else it would be kept from running without a word in the run.
+        let (what, trace) = (&args.request, part.trace);
+        let what = format!("{what}: a tool of a guarded run is let through or blocked by its critic");
+        let hint =
+            format!("baton trace review {trace} INTENT approve --reason \"…\" (baton trace show {trace})");
+        return Err(CliError::new(Code::Guard, what).hint(hint).into());
+    }
     let answer = match answer {
         Answer::Allow if is_question => Answer::Text("allow".to_owned()),
         answer => answer,

@@ -114,7 +114,13 @@ fn append_review(
             return Err(CliError::new(Code::OwnWork, what)
                 .hint("let another agent review it: baton trace append --help"));
         }
-        let (event_type, payload) = past.subject(trace, &args.subject)?.review(args);
+        let subject = past.subject(trace, &args.subject)?;
+        let lets_stand = subject == Subject::Claim && args.verdict == Verdict::Approve;
+        if let Some(how) = past.answered.filter(|_| lets_stand) {
+            let what = format!("{} {how}; this review is not recorded", shorten(&args.subject, NAME_CHARS));
+            return Err(CliError::new(Code::Guard, what).hint(format!("baton trace show {trace}")));
+        }
+        let (event_type, payload) = subject.review(args);
         let head = past.head.seq;
         let draft = Draft { task: past.task.clone(), ..draft(event_type, payload, past.head)? };
         let decision = Decision { events: vec![draft] };
@@ -249,6 +255,8 @@ impl Subject {
 #[derive(Debug)]
 struct Past {
     head: Seen,
+    /// Of a claim: why nobody can let it stand any more.
+    answered: Option<&'static str>,
     /// What it names: more than one thing where nobody looks after names.
     subjects: Vec<Subject>,
     /// Whether the operator's key acted as executor.
@@ -270,6 +278,7 @@ impl Past {
         };
         let mut past = Past {
             head: Seen { seq: summary.seq, hash: summary.head },
+            answered: None,
             subjects: Vec::new(),
             is_executor: false,
             is_finished: false,
@@ -301,8 +310,13 @@ impl Past {
             "proposal_created" if is_named("proposal_id") => self.add(Subject::Proposal),
             "tool_intent_signed" if is_named("intent_id") => self.add(Subject::Intent),
             "claim_issued" if is_named("claim_id") => self.add(Subject::Claim),
+            "claim_issued" if is_named("revises") => self.answered = Some("was revised"),
+            "claim_challenged" if is_named("claim_id") => {
+                self.answered.get_or_insert("is challenged, and waits for an answer");
+            }
             "proposal_reviewed" if is_named("proposal_id") => self.reviewed = reviewed(line),
             "tool_intent_reviewed" if is_named("intent_id") => self.reviewed = reviewed(line),
+            "override_recorded" if is_named("target") => self.answered = None,
             "session_initialized" if line.role == Role::System => {
                 self.task = line.task.and_then(|task| task.parse().ok());
             }

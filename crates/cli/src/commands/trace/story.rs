@@ -274,7 +274,8 @@ fn told_beside(line: &Line<'_>) -> Told {
         Ok(Payload::TraceOpened { .. }) => ("the trace is opened".to_owned(), String::new()),
         Ok(Payload::TraceClosed { reason }) => ("the trace is closed".to_owned(), reason),
         Ok(Payload::Other { fields, .. }) if is_through(line, &fields) => {
-            ("the executor is through".to_owned(), String::new())
+            let word = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+            (format!("the executor is through with {}", word("proposal_id")), String::new())
         }
         Ok(Payload::Other { fields, .. }) if is_let_stand(line, &fields) => {
             let word = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();

@@ -102,6 +102,10 @@ fn what_was_done_after_a_claim_is_claimed_too() {
     story.say(("operator", Role::Critic), &review("p1", Review::Rejected));
     assert!(is_groundless(&story.run));
     assert_eq!(story.run.done().count(), 0);
+    // Nor has one that does not say what it rests on.
+    let silent = Step::Claimed(Claim { executions: vec![], ..claim_of("c3") });
+    story.say(EXECUTOR, &silent);
+    assert!(story.run.claim(&id("c3")).is_some_and(|claimed| story.run.is_groundless(claimed)));
     story.say(PLANNER, &revision("p2", "p1")).say(CRITIC, &review("p2", Review::Approved));
     assert_eq!(story.run.next(IDLE), Next::Execute);
 }
