@@ -378,6 +378,9 @@ class Ledger:
 
 # ---- The report (§10) ----
 
+NO_END = "the run has no end"
+
+
 def verify(check, *inputs):
     """Runs one of the checks below, which raises its first failure or returns the ledger's key, and words the answer."""
     # `covered` says whether a note that the reader gave covers the end, and is None where one was expected but not given.
@@ -396,8 +399,10 @@ def verify(check, *inputs):
         report.warnings += ["NO_CHECKPOINT"] * (report.covered is None) + ["KEY_UNPINNED"] * (report.trust is None)
     findings += [{"code": warning, "line": None, "pos": None, "detail": WARNINGS[warning]} for warning in report.warnings]
     verdict = "fail" if code else "unknown" if failed else "pass-with-warnings" if report.warnings else "pass"
-    integrity = "intact" if code == "TAIL_CUT" or not failed else "broken" if code else "unknown"
-    completeness = ("incomplete" if code == "TAIL_CUT" or "TORN_TAIL" in report.warnings else "unknown" if failed
+    # Nothing is altered of what was cut off, nor of a run that has not ended.
+    lacks_end = failed and (code == "TAIL_CUT" or (code, detail) == ("FINALIZATION_INCOMPLETE", NO_END))
+    integrity = "intact" if lacks_end or not failed else "broken" if code else "unknown"
+    completeness = ("incomplete" if lacks_end or "TORN_TAIL" in report.warnings else "unknown" if failed
                     else "complete" if report.covered and report.trust else "self-consistent")
     return {"verdict": verdict, "integrity": integrity, "completeness": completeness, "events": report.events,
             "head": report.head, "findings": findings}
@@ -543,7 +548,7 @@ def check_bundle(report, data, given):
     elif ledger.cited_sizes:
         report.warnings.append("ARTIFACT_UNCHECKED")
     guard = ledger.traces[header["trace"]].guard
-    require(not guard.is_open() or guard.policy["profile"] != "strict", "FINALIZATION_INCOMPLETE", "the run has no end")
+    require(not guard.is_open() or guard.policy["profile"] != "strict", "FINALIZATION_INCOMPLETE", NO_END)
     report.warnings += ["FINALIZATION_INCOMPLETE"] * guard.is_open() + sorted(guard.warnings)
     root = check_head_and_proof(lines, ledger, header, records[-1])
     stated, further = next(lines, b""), list(lines) or unterminated

@@ -347,6 +347,13 @@ fn a_person_who_is_the_critic_challenges_claims_and_lets_them_stand() {
         review(id, "approve").expect(0);
     }
     waits("c1");
+    // A run that is under way is not altered by that.
+    let open = home.run(&["verify", &home.guard_of(&task), "--json"]);
+    let open: Value = serde_json::from_str(&open.expect(7).stdout).unwrap();
+    assert_eq!(
+        (&open["verdict"], &open["integrity"], &open["completeness"]),
+        (&json!("fail"), &json!("intact"), &json!("incomplete"))
+    );
     review("c1", "block").expect(0);
     review("c1", "approve").refused(4, "G001", "c1 ");
     // It answers in a way that answers nothing, and then as it should.

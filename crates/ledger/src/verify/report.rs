@@ -211,24 +211,32 @@ impl Report {
             Some(_) => Verdict::PassWithWarnings,
             None => Verdict::Pass,
         };
-        let completeness = if codes.contains_key(&Code::TailCut) || codes.contains_key(&Code::TornTail) {
-            "incomplete"
-        } else if matches!(verdict, Verdict::Unknown | Verdict::Fail) {
-            // What is missing at the end of something altered is nobody's to say.
-            "unknown"
-        } else if vouched.by_checkpoint && vouched.by_key {
-            "complete"
-        } else {
-            "self-consistent"
+        // A run that has not ended lacks something, and nothing of it is altered: that finding is about no line.
+        let lacks_end = |finding: &Finding| finding.code == Code::FinalizationIncomplete && finding.line == 0;
+        let is_altered = |code: Code| match code {
+            Code::TailCut => false,
+            Code::FinalizationIncomplete => {
+                list.iter().any(|finding| finding.code == code && !lacks_end(finding))
+            }
+            _ => true,
         };
+        let mut failing = codes.iter().filter(|(_, severity)| **severity > Severity::Warning);
+        let is_broken = failing.any(|(code, _)| is_altered(*code));
+        let is_open = failed && !is_broken && list.iter().any(lacks_end);
+        let completeness =
+            if codes.contains_key(&Code::TailCut) || codes.contains_key(&Code::TornTail) || is_open {
+                "incomplete"
+            } else if matches!(verdict, Verdict::Unknown | Verdict::Fail) {
+                // What is missing at the end of something altered is nobody's to say.
+                "unknown"
+            } else if vouched.by_checkpoint && vouched.by_key {
+                "complete"
+            } else {
+                "self-consistent"
+            };
         let integrity = match verdict {
             Verdict::Unknown => "unknown",
-            _ if codes
-                .iter()
-                .any(|(code, severity)| *code != Code::TailCut && *severity > Severity::Warning) =>
-            {
-                "broken"
-            }
+            _ if is_broken => "broken",
             _ => "intact",
         };
         let checks = Check::ALL
