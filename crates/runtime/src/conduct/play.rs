@@ -12,7 +12,7 @@ use baton_core::{Role, Seen};
 use super::audit::Verified;
 use super::gate::{is_at_work, settle};
 use super::player::Player;
-use super::scene::{ENDED, Standing, Unsaid};
+use super::scene::{ENDED, REPORTED, Standing, Unsaid};
 use super::stage::{NotTaken, Stage};
 use super::{Failed, Halt, Own, Playing, cite, give_up, own_player, prompt};
 use crate::harness::AgentSpec;
@@ -392,7 +392,7 @@ impl<'a> Conductor<'a> {
         if !now.run.approved().is_some_and(is_on) {
             // Meanwhile something else was let through, or nothing any more. What was reported is not about that.
             if now.run.approved().is_some() && self.reported()?.is_some() {
-                self.stage.scene.note_work("begins", &on)?;
+                self.stage.scene.note_work(REPORTED, &on)?;
             }
             return Ok(());
         }

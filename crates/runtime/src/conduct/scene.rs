@@ -326,6 +326,9 @@ impl Folded {
 /// How Baton notes that the executor is through with a proposal.
 pub(super) const ENDED: &str = "ended";
 
+/// How it notes that what was reported so far is about a proposal that is not the one to be worked on any more.
+pub(super) const REPORTED: &str = "reported";
+
 /// What Baton notes of the work for a proposal.
 pub(super) fn work(how: &str, on: &Token) -> Map<String, Value> {
     Map::from_iter([("work".to_owned(), how.into()), ("proposal_id".to_owned(), on.as_str().into())])
